@@ -1,4 +1,4 @@
-/* runtime/comm/ucx/accept.c: rank 0, which all others come to.
+/* runtime/comm/ucx/accept.c: rank 0 accepts the connections of all other ranks.
 
    It keeps their connections until all are there: one that ends before makes its rank missing
    again. Whoever sends something else, or too slowly, takes a place among STRANGERS at most. */
@@ -19,7 +19,7 @@ enum { STRANGERS = 64, LISTED = 8 };
 /* A connection. Its address is complete when `got` says so: then it is its rank's. */
 typedef struct visitor {
   int fd; /* -1: none */
-  lt_meet_hello hello;
+  lt_bootstrap_hello hello;
   char *address;
   size_t got; /* of the hello and the address */
   bool is_in;
@@ -27,11 +27,11 @@ typedef struct visitor {
 
 typedef struct meeting {
   const lt_ucx_world *w;
-  const lt_meet_place *at;
-  lt_meet_hello own;
+  const lt_bootstrap_place *at;
+  lt_bootstrap_hello own;
   int listener;
   visitor *visitors; /* [n] */
-  visitor **ranks; /* [size] those that have come in, by rank */
+  visitor **ranks;   /* [size] those that have come in, by rank */
   int missing;
   struct pollfd *polls; /* [n + 1] */
   int n;
@@ -78,15 +78,15 @@ static int port_of(int fd) {
 }
 
 /* On any port, which goes to the file. */
-static int open_for_file(const lt_meet_place *at, char *text) {
+static int open_for_file(const lt_bootstrap_place *at, char *text) {
   int fd = listen_at("", 0);
   if (fd < 0) snprintf(text, LT_COMM_TEXT, "rank 0 cannot listen: %s", strerror(errno));
-  if (fd < 0 || lt_meet_file_write(at, port_of(fd), text)) return fd;
+  if (fd < 0 || lt_bootstrap_file_write(at, port_of(fd), text)) return fd;
   close(fd);
   return -1;
 }
 
-static int open_door(const lt_meet_place *at, char *text) {
+static int open_door(const lt_bootstrap_place *at, char *text) {
   int fd = -1;
   if (at->file != NULL) return open_for_file(at, text);
   for (int port = at->first; fd < 0 && port <= at->last; port++) fd = listen_at(at->host, port);
@@ -96,12 +96,13 @@ static int open_door(const lt_meet_place *at, char *text) {
   return -1;
 }
 
-static bool answer(int fd, lt_meet_outcome outcome, const void *bytes, size_t n) {
+static bool answer(int fd, lt_bootstrap_outcome outcome, const void *bytes, size_t n) {
   enum { SLOW_MS = 10000 };
-  lt_meet_answer a = {.outcome = outcome, .bytes = (uint32_t)n};
-  int64_t limit = lt_meet_now() + (int64_t)SLOW_MS * 1000000;
-  memcpy(a.magic, LT_MEET_MAGIC, sizeof a.magic);
-  return lt_meet_send(fd, &a, sizeof a, limit) && (n == 0 || lt_meet_send(fd, bytes, n, limit));
+  lt_bootstrap_answer a = {.outcome = outcome, .bytes = (uint32_t)n};
+  int64_t limit = lt_bootstrap_now() + (int64_t)SLOW_MS * 1000000;
+  memcpy(a.magic, LT_BOOTSTRAP_MAGIC, sizeof a.magic);
+  return lt_bootstrap_send(fd, &a, sizeof a, limit) &&
+         (n == 0 || lt_bootstrap_send(fd, bytes, n, limit));
 }
 
 static void leave(meeting *room, visitor *v) {
@@ -113,20 +114,25 @@ static void leave(meeting *room, visitor *v) {
 }
 
 /* Why this rank may not come in; NULL: it may. */
-static const char *objection(const meeting *room, const lt_meet_hello *h, char text[LT_COMM_TEXT]) {
+static const char *objection(const meeting *room, const lt_bootstrap_hello *h,
+                             char text[LT_COMM_TEXT]) {
   enum { N = LT_COMM_TEXT };
   int size = room->w->size;
   const visitor *same = h->rank >= 0 && h->rank < size ? room->ranks[h->rank] : NULL;
   if (h->size != size)
-    snprintf(text, N, "rank %d of %.64s was started as one of %d ranks, rank 0 as one of %d "
-             "(WORLD_SIZE)", h->rank, h->host, h->size, size);
+    snprintf(text, N,
+             "rank %d of %.64s was started as one of %d ranks, rank 0 as one of %d "
+             "(WORLD_SIZE)",
+             h->rank, h->host, h->size, size);
   else if (h->rank == 0)
     snprintf(text, N, "a second rank 0 was started, on %.64s (RANK)", h->host);
   else if (h->rank < 0 || h->rank >= size)
     snprintf(text, N, "%.64s has a rank %d, of %d ranks (RANK)", h->host, h->rank, size);
   else if (same != NULL)
-    snprintf(text, N, "rank %d was started twice (RANK): process %d of %.64s, and process %d of "
-             "%.64s", h->rank, same->hello.pid, same->hello.host, h->pid, h->host);
+    snprintf(text, N,
+             "rank %d was started twice (RANK): process %d of %.64s, and process %d of "
+             "%.64s",
+             h->rank, same->hello.pid, same->hello.host, h->pid, h->host);
   else
     return NULL;
   return text;
@@ -136,17 +142,19 @@ static const char *objection(const meeting *room, const lt_meet_hello *h, char t
    of the job, and its answer lets a rank of another job go on to the next port. */
 static void judge(meeting *room, visitor *v) {
   char why[LT_COMM_TEXT];
-  lt_meet_hello *h = &v->hello;
+  lt_bootstrap_hello *h = &v->hello;
   if (h->token != room->own.token) {
-    snprintf(room->refused, sizeof room->refused, "a rank %d of %.64s has another token "
-             "(LTRAIN_TOKEN)", h->rank, h->host);
-    answer(v->fd, LT_MEET_STRANGER, NULL, 0);
+    snprintf(room->refused, sizeof room->refused,
+             "a rank %d of %.64s has another token "
+             "(LTRAIN_TOKEN)",
+             h->rank, h->host);
+    answer(v->fd, LT_BOOTSTRAP_STRANGER, NULL, 0);
     leave(room, v);
   } else if (objection(room, h, why) != NULL) {
     memcpy(room->refused, why, sizeof why);
-    answer(v->fd, LT_MEET_REFUSED, why, strlen(why));
+    answer(v->fd, LT_BOOTSTRAP_REFUSED, why, strlen(why));
     leave(room, v);
-  } else if (answer(v->fd, LT_MEET_WAIT, NULL, 0)) {
+  } else if (answer(v->fd, LT_BOOTSTRAP_WAIT, NULL, 0)) {
     v->is_in = true;
     room->ranks[h->rank] = v;
     room->missing--;
@@ -165,9 +173,9 @@ static bool hear(visitor *v) {
   if (k <= 0) return k < 0 && (errno == EAGAIN || errno == EINTR);
   v->got += (size_t)k;
   if (v->got != head || v->address != NULL) return true;
-  v->hello.host[LT_MEET_HOST - 1] = '\0';
-  if (memcmp(v->hello.magic, LT_MEET_MAGIC, sizeof v->hello.magic) != 0 ||
-      v->hello.address_bytes == 0 || v->hello.address_bytes > LT_MEET_ADDRESS)
+  v->hello.host[LT_BOOTSTRAP_HOST - 1] = '\0';
+  if (memcmp(v->hello.magic, LT_BOOTSTRAP_MAGIC, sizeof v->hello.magic) != 0 ||
+      v->hello.address_bytes == 0 || v->hello.address_bytes > LT_BOOTSTRAP_ADDRESS)
     return false;
   v->address = calloc(1, v->hello.address_bytes);
   return v->address != NULL;
@@ -238,7 +246,7 @@ static bool make_list(const meeting *room, char **all, size_t *bytes) {
 }
 
 /* To all that have come in. */
-static void tell(meeting *room, lt_meet_outcome outcome, const void *bytes, size_t n) {
+static void tell(meeting *room, lt_bootstrap_outcome outcome, const void *bytes, size_t n) {
   for (int k = 0; k < room->n; k++)
     if (room->visitors[k].is_in) answer(room->visitors[k].fd, outcome, bytes, n);
 }
@@ -247,10 +255,10 @@ static void tell(meeting *room, lt_meet_outcome outcome, const void *bytes, size
    told why, instead of each timing out by itself. */
 static bool collect(meeting *room, char **all, size_t *bytes, char *text) {
   while (room->missing > 0) {
-    int ms = lt_meet_left(room->at->deadline_ns, 1000);
+    int ms = lt_bootstrap_left(room->at->deadline_ns, 1000);
     if (ms == 0) {
       say_missing(room, text);
-      tell(room, LT_MEET_REFUSED, text, strlen(text));
+      tell(room, LT_BOOTSTRAP_REFUSED, text, strlen(text));
       return false;
     }
     turn(room, ms);
@@ -259,14 +267,14 @@ static bool collect(meeting *room, char **all, size_t *bytes, char *text) {
     snprintf(text, LT_COMM_TEXT, "out of memory for the addresses of %d ranks", room->w->size);
     return false;
   }
-  tell(room, LT_MEET_ALL, *all, *bytes);
+  tell(room, LT_BOOTSTRAP_ALL, *all, *bytes);
   return true;
 }
 
-bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,
-                     char *text) {
+bool lt_bootstrap_collect(const lt_ucx_world *w, const lt_bootstrap_place *at, char **all,
+                          size_t *bytes, char *text) {
   meeting room = {.w = w, .at = at, .n = w->size + STRANGERS, .missing = w->size - 1};
-  lt_meet_hello_of(w, at, &room.own);
+  lt_bootstrap_hello_of(w, at, &room.own);
   room.listener = open_door(at, text);
   if (room.listener < 0) return false;
   room.visitors = calloc((size_t)room.n, sizeof *room.visitors);
@@ -281,7 +289,7 @@ bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all,
   free(room.ranks);
   free(room.visitors);
   free(room.polls);
-  if (at->file != NULL) lt_meet_file_remove(at, port_of(room.listener));
+  if (at->file != NULL) lt_bootstrap_file_remove(at, port_of(room.listener));
   close(room.listener);
   return ok;
 }

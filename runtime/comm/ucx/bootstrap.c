@@ -1,4 +1,5 @@
-/* runtime/comm/ucx/bootstrap.c: the addresses of all ranks, from wherever they come together. */
+/* runtime/comm/ucx/bootstrap.c: the exchange of all ranks' addresses, by rank 0's address or by
+   a file that all of them share. */
 #include "comm/ucx/bootstrap.h"
 
 #include <stdio.h>
@@ -6,17 +7,19 @@
 #include <string.h>
 
 /* "file:///shared/job1" */
-static bool read_file(const char *address, lt_meet_place *at, char *text) {
+static bool read_file(const char *address, lt_bootstrap_place *at, char *text) {
   const char *path = strncmp(address, "file:///", 8) == 0 ? address + 7 : "/";
   at->file = path;
   if (path[strlen(path) - 1] != '/') return true;
-  snprintf(text, LT_COMM_TEXT, "not the absolute path of a file, file:///shared/job1 "
-           "(MASTER_ADDR): %.150s", address);
+  snprintf(text, LT_COMM_TEXT,
+           "not the absolute path of a file, file:///shared/job1 "
+           "(MASTER_ADDR): %.150s",
+           address);
   return false;
 }
 
 /* "host:29500", "[fd00::2]:29500", "host:29501-29516" */
-static bool read_address(const char *address, lt_meet_place *at, char *text) {
+static bool read_address(const char *address, lt_bootstrap_place *at, char *text) {
   const char *colon = strrchr(address, ':');
   size_t n = colon != NULL ? (size_t)(colon - address) : 0;
   char *end = NULL;
@@ -36,7 +39,7 @@ static bool read_address(const char *address, lt_meet_place *at, char *text) {
   return false;
 }
 
-/* The list of LT_MEET_ALL: w keeps it. */
+/* The list of LT_BOOTSTRAP_ALL: w keeps it. */
 static bool take(lt_ucx_world *w, char *all, size_t bytes, char *text) {
   size_t at = 0;
   w->addresses = all;
@@ -58,12 +61,12 @@ static bool take(lt_ucx_world *w, char *all, size_t bytes, char *text) {
 
 bool lt_ucx_meet(lt_ucx_world *w, const lt_comm_place *place, int64_t began_ns, char *text) {
   double limit = place->limit_s > 0 ? place->limit_s : 60;
-  lt_meet_place at = {.deadline_ns = began_ns + (int64_t)(limit * 1e9),
-                      .token = place->token != NULL ? place->token : ""};
+  lt_bootstrap_place at = {.deadline_ns = began_ns + (int64_t)(limit * 1e9),
+                           .token = place->token != NULL ? place->token : ""};
   char *all = NULL;
   size_t bytes = 0;
   bool is_file = strncmp(place->main_address, "file:", 5) == 0;
   if (!(is_file ? read_file : read_address)(place->main_address, &at, text)) return false;
-  bool met = (w->rank == 0 ? lt_meet_collect : lt_meet_dial)(w, &at, &all, &bytes, text);
+  bool met = (w->rank == 0 ? lt_bootstrap_collect : lt_bootstrap_dial)(w, &at, &all, &bytes, text);
   return met && take(w, all, bytes, text);
 }

@@ -1,5 +1,5 @@
-/* runtime/comm/ucx/connect.c: how the other ranks find rank 0, which may start later than they, or
-   whose name may not be known yet. */
+/* runtime/comm/ucx/connect.c: the other ranks connect to rank 0, which may start later than they,
+   or whose name may not be known yet. */
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -23,7 +23,7 @@ static int connect_to(const struct addrinfo *a, int64_t deadline_ns) {
   if (error == EINPROGRESS) {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     socklen_t n = sizeof error;
-    if (poll(&p, 1, lt_meet_left(deadline_ns, DIAL_MS)) <= 0)
+    if (poll(&p, 1, lt_bootstrap_left(deadline_ns, DIAL_MS)) <= 0)
       error = ETIMEDOUT;
     else
       getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
@@ -34,25 +34,25 @@ static int connect_to(const struct addrinfo *a, int64_t deadline_ns) {
   return -1;
 }
 
-static bool read_answer(int fd, lt_meet_answer *answer, int64_t deadline_ns) {
-  return lt_meet_receive(fd, answer, sizeof *answer, deadline_ns) &&
-         memcmp(answer->magic, LT_MEET_MAGIC, sizeof answer->magic) == 0;
+static bool read_answer(int fd, lt_bootstrap_answer *answer, int64_t deadline_ns) {
+  return lt_bootstrap_receive(fd, answer, sizeof *answer, deadline_ns) &&
+         memcmp(answer->magic, LT_BOOTSTRAP_MAGIC, sizeof answer->magic) == 0;
 }
 
-static bool say_hello(const lt_ucx_world *w, const lt_meet_place *at, int fd,
-                      lt_meet_answer *answer) {
-  lt_meet_hello hello;
-  int64_t limit = lt_meet_now() + (int64_t)ANSWER_MS * 1000000;
+static bool say_hello(const lt_ucx_world *w, const lt_bootstrap_place *at, int fd,
+                      lt_bootstrap_answer *answer) {
+  lt_bootstrap_hello hello;
+  int64_t limit = lt_bootstrap_now() + (int64_t)ANSWER_MS * 1000000;
   if (limit > at->deadline_ns) limit = at->deadline_ns;
-  lt_meet_hello_of(w, at, &hello);
-  return lt_meet_send(fd, &hello, sizeof hello, limit) &&
-         lt_meet_send(fd, w->own, w->own_bytes, limit) && read_answer(fd, answer, limit);
+  lt_bootstrap_hello_of(w, at, &hello);
+  return lt_bootstrap_send(fd, &hello, sizeof hello, limit) &&
+         lt_bootstrap_send(fd, w->own, w->own_bytes, limit) && read_answer(fd, answer, limit);
 }
 
 /* One address and port. LT_PENDING: rank 0 is not there (now); `text` says what is. */
-static lt_progress try_one(const lt_ucx_world *w, const lt_meet_place *at,
+static lt_progress try_one(const lt_ucx_world *w, const lt_bootstrap_place *at,
                            const struct addrinfo *a, int port, int *out, char *text) {
-  lt_meet_answer answer = {.outcome = LT_MEET_WAIT};
+  lt_bootstrap_answer answer = {.outcome = LT_BOOTSTRAP_WAIT};
   int fd = connect_to(a, at->deadline_ns);
   if (fd < 0) {
     snprintf(text, LT_COMM_TEXT, "port %d: %s", port, strerror(errno));
@@ -60,25 +60,26 @@ static lt_progress try_one(const lt_ucx_world *w, const lt_meet_place *at,
   }
   if (!say_hello(w, at, fd, &answer)) {
     snprintf(text, LT_COMM_TEXT, "port %d: what listens there is no rank 0 of ltrain", port);
-  } else if (answer.outcome == LT_MEET_WAIT) {
+  } else if (answer.outcome == LT_BOOTSTRAP_WAIT) {
     *out = fd;
     return LT_DONE;
-  } else if (answer.outcome == LT_MEET_STRANGER) {
+  } else if (answer.outcome == LT_BOOTSTRAP_STRANGER) {
     snprintf(text, LT_COMM_TEXT, "port %d: rank 0 of another job (its token differs: LTRAIN_TOKEN)",
              port);
-  } else if (answer.outcome == LT_MEET_REFUSED && answer.bytes < LT_COMM_TEXT) {
+  } else if (answer.outcome == LT_BOOTSTRAP_REFUSED && answer.bytes < LT_COMM_TEXT) {
     memset(text, 0, LT_COMM_TEXT);
-    lt_meet_receive(fd, text, answer.bytes, at->deadline_ns);
+    lt_bootstrap_receive(fd, text, answer.bytes, at->deadline_ns);
     close(fd);
     return LT_BROKEN;
   }
   close(fd);
   bool only = at->first == at->last && at->file == NULL;
-  return answer.outcome == LT_MEET_STRANGER && only ? LT_BROKEN : LT_PENDING;
+  return answer.outcome == LT_BOOTSTRAP_STRANGER && only ? LT_BROKEN : LT_PENDING;
 }
 
 /* All addresses of the name, all ports. */
-static lt_progress try_all(const lt_ucx_world *w, const lt_meet_place *at, int *fd, char *text) {
+static lt_progress try_all(const lt_ucx_world *w, const lt_bootstrap_place *at, int *fd,
+                           char *text) {
   struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *list = NULL;
   lt_progress got = LT_PENDING;
   for (int port = at->first; port <= at->last && got == LT_PENDING; port++) {
@@ -97,10 +98,11 @@ static lt_progress try_all(const lt_ucx_world *w, const lt_meet_place *at, int *
 }
 
 /* What the file has now: one of an earlier job may still be there, and rank 0 replaces it. */
-static lt_progress try_file(const lt_ucx_world *w, const lt_meet_place *at, int *fd, char *text) {
-  lt_meet_place one = *at;
-  char hosts[LT_MEET_HOSTS], *rest = hosts;
-  lt_progress got = lt_meet_file_read(at, hosts, &one.first, text);
+static lt_progress try_file(const lt_ucx_world *w, const lt_bootstrap_place *at, int *fd,
+                            char *text) {
+  lt_bootstrap_place one = *at;
+  char hosts[LT_BOOTSTRAP_HOSTS], *rest = hosts;
+  lt_progress got = lt_bootstrap_file_read(at, hosts, &one.first, text);
   if (got != LT_DONE) return got;
   one.last = one.first;
   got = LT_PENDING;
@@ -113,36 +115,38 @@ static lt_progress try_file(const lt_ucx_world *w, const lt_meet_place *at, int 
 
 /* Pauses double from 20 ms to half a second: ranks start within milliseconds of each other on one
    machine, and hundreds of them must not keep rank 0 busy with refusals later. */
-static bool find(const lt_ucx_world *w, const lt_meet_place *at, int *fd, char *text) {
+static bool find(const lt_ucx_world *w, const lt_bootstrap_place *at, int *fd, char *text) {
   char why[LT_COMM_TEXT] = "";
   for (int rest = FIRST_REST_MS;; rest = rest * 2 < LONGEST_REST_MS ? rest * 2 : LONGEST_REST_MS) {
     lt_progress got = (at->file != NULL ? try_file : try_all)(w, at, fd, why);
     if (got == LT_DONE) return true;
-    if (got == LT_BROKEN || lt_meet_left(at->deadline_ns, 1) == 0) {
+    if (got == LT_BROKEN || lt_bootstrap_left(at->deadline_ns, 1) == 0) {
       snprintf(text, LT_COMM_TEXT, "rank %d cannot join rank 0 at %.64s%s: %.120s", w->rank,
                at->file != NULL ? at->file : at->host, got == LT_BROKEN ? "" : " in time", why);
       return false;
     }
-    poll(NULL, 0, lt_meet_left(at->deadline_ns, rest));
+    poll(NULL, 0, lt_bootstrap_left(at->deadline_ns, rest));
   }
 }
 
-bool lt_meet_dial(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,
-                  char *text) {
+bool lt_bootstrap_dial(const lt_ucx_world *w, const lt_bootstrap_place *at, char **all,
+                       size_t *bytes, char *text) {
   enum { GRACE_MS = 2000 }; /* rank 0, which may have begun later, says which rank is missing */
-  lt_meet_answer answer;
+  lt_bootstrap_answer answer;
   int fd = -1;
   if (!find(w, at, &fd, text)) return false;
   int64_t limit = at->deadline_ns + (int64_t)GRACE_MS * 1000000;
   bool ok = read_answer(fd, &answer, limit);
   if (!ok)
-    snprintf(text, LT_COMM_TEXT, "rank 0 at %.64s, which rank %d had joined, is gone or does not "
-             "answer", at->file != NULL ? at->file : at->host, w->rank);
+    snprintf(text, LT_COMM_TEXT,
+             "rank 0 at %.64s, which rank %d had joined, is gone or does not "
+             "answer",
+             at->file != NULL ? at->file : at->host, w->rank);
   *bytes = ok ? answer.bytes : 0;
   *all = ok ? calloc(1, *bytes + 1) : NULL;
-  ok = *all != NULL && lt_meet_receive(fd, *all, *bytes, limit);
+  ok = *all != NULL && lt_bootstrap_receive(fd, *all, *bytes, limit);
   close(fd);
-  if (ok && answer.outcome == LT_MEET_ALL) return true;
+  if (ok && answer.outcome == LT_BOOTSTRAP_ALL) return true;
   if (ok) snprintf(text, LT_COMM_TEXT, "%s", *all);
   free(*all);
   *all = NULL;

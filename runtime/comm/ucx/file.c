@@ -20,7 +20,7 @@
 
 #include "comm/ucx/bootstrap.h"
 
-enum { LINE = LT_MEET_HOSTS + 64, PATH = 4096 };
+enum { LINE = LT_BOOTSTRAP_HOSTS + 64, PATH = 4096 };
 
 /* Addresses of IPv6 that mean nothing without the name of an interface are left out. */
 static bool is_usable(const struct ifaddrs *i, bool loopback) {
@@ -31,7 +31,8 @@ static bool is_usable(const struct ifaddrs *i, bool loopback) {
          (i->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
 }
 
-static void add_addresses(const struct ifaddrs *all, bool loopback, char hosts[LT_MEET_HOSTS]) {
+static void add_addresses(const struct ifaddrs *all, bool loopback,
+                          char hosts[LT_BOOTSTRAP_HOSTS]) {
   for (const struct ifaddrs *i = all; i != NULL; i = i->ifa_next) {
     char host[INET6_ADDRSTRLEN];
     size_t n = strlen(hosts);
@@ -39,13 +40,13 @@ static void add_addresses(const struct ifaddrs *all, bool loopback, char hosts[L
     bool six = i->ifa_addr->sa_family == AF_INET6;
     if (getnameinfo(i->ifa_addr, six ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in),
                     host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0 &&
-        n + strlen(host) + 2 <= LT_MEET_HOSTS)
-      snprintf(hosts + n, LT_MEET_HOSTS - n, "%s%s", n > 0 ? "," : "", host);
+        n + strlen(host) + 2 <= LT_BOOTSTRAP_HOSTS)
+      snprintf(hosts + n, LT_BOOTSTRAP_HOSTS - n, "%s%s", n > 0 ? "," : "", host);
   }
 }
 
 /* Loopback last: it serves ranks of the same machine. */
-static void list_addresses(char hosts[LT_MEET_HOSTS]) {
+static void list_addresses(char hosts[LT_BOOTSTRAP_HOSTS]) {
   struct ifaddrs *all = NULL;
   hosts[0] = '\0';
   if (getifaddrs(&all) != 0) return;
@@ -54,14 +55,14 @@ static void list_addresses(char hosts[LT_MEET_HOSTS]) {
   freeifaddrs(all);
 }
 
-static bool fail(const lt_meet_place *at, char *text) {
+static bool fail(const lt_bootstrap_place *at, char *text) {
   snprintf(text, LT_COMM_TEXT, "rank 0 cannot write %.150s (MASTER_ADDR): %s", at->file,
            strerror(errno));
   return false;
 }
 
-bool lt_meet_file_write(const lt_meet_place *at, int port, char *text) {
-  char hosts[LT_MEET_HOSTS], line[LINE], path[PATH];
+bool lt_bootstrap_file_write(const lt_bootstrap_place *at, int port, char *text) {
+  char hosts[LT_BOOTSTRAP_HOSTS], line[LINE], path[PATH];
   list_addresses(hosts);
   int n = snprintf(line, sizeof line, "ltrain2 %016" PRIx64 " %d %s\n", lt_ucx_hash(at->token),
                    port, hosts);
@@ -80,7 +81,7 @@ bool lt_meet_file_write(const lt_meet_place *at, int port, char *text) {
 }
 
 /* The file's line; false with errno. */
-static bool read_line(const lt_meet_place *at, char line[LINE]) {
+static bool read_line(const lt_bootstrap_place *at, char line[LINE]) {
   int fd = open(at->file, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   ssize_t n = read(fd, line, LINE - 1);
@@ -91,8 +92,8 @@ static bool read_line(const lt_meet_place *at, char line[LINE]) {
   return n >= 0;
 }
 
-lt_progress lt_meet_file_read(const lt_meet_place *at, char hosts[LT_MEET_HOSTS], int *port,
-                              char *text) {
+lt_progress lt_bootstrap_file_read(const lt_bootstrap_place *at, char hosts[LT_BOOTSTRAP_HOSTS],
+                                   int *port, char *text) {
   char line[LINE];
   uint64_t token = 0;
   int end = 0;
@@ -109,14 +110,14 @@ lt_progress lt_meet_file_read(const lt_meet_place *at, char hosts[LT_MEET_HOSTS]
              "the file is that of another job (its token differs: LTRAIN_TOKEN)");
     return LT_PENDING;
   }
-  snprintf(hosts, LT_MEET_HOSTS, "%.*s", (int)strcspn(line + end, "\n"), line + end);
+  snprintf(hosts, LT_BOOTSTRAP_HOSTS, "%.*s", (int)strcspn(line + end, "\n"), line + end);
   return LT_DONE;
 }
 
 /* Unless another job's rank 0 has replaced it meanwhile. */
-void lt_meet_file_remove(const lt_meet_place *at, int port) {
-  char hosts[LT_MEET_HOSTS], text[LT_COMM_TEXT];
+void lt_bootstrap_file_remove(const lt_bootstrap_place *at, int port) {
+  char hosts[LT_BOOTSTRAP_HOSTS], text[LT_COMM_TEXT];
   int written;
-  if (lt_meet_file_read(at, hosts, &written, text) == LT_DONE && written == port)
+  if (lt_bootstrap_file_read(at, hosts, &written, text) == LT_DONE && written == port)
     unlink(at->file);
 }

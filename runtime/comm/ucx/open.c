@@ -36,7 +36,7 @@ static lt_comm_link *open_world(const lt_comm_host *host, const lt_comm_place *p
              place->main_address != NULL ? place->main_address : "no address");
     return NULL;
   }
-  int64_t began_ns = lt_meet_now(); /* UCX's own start may take a while */
+  int64_t began_ns = lt_bootstrap_now(); /* UCX's own start may take a while */
   lt_ucx_world *w = lt_ucx_world_new(place->rank, place->size, why);
   lt_comm_link *l = NULL;
   if (w != NULL && lt_ucx_meet(w, place, began_ns, why))
