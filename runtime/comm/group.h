@@ -209,9 +209,9 @@ void lt_device_drop(lt_ctx *c, lt_work *w);
 bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by);
 bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by);
 
-/* tree_reductions.c: memory of the device that the work's stream may write; NULL with a failure. Whether a
-   reduction between devices is to be added in the tree's order here, and not by the link; after
-   lt_device_begin. */
+/* tree_reductions.c: memory of the device that the work's stream may write; NULL with a failure.
+   Whether a reduction between devices is to be added in the tree's order here, and not by the link;
+   after lt_device_begin. */
 lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes);
 bool lt_ordered_wanted(const lt_work *w);
 void lt_ordered_begin(lt_ctx *c, lt_work *w);

@@ -1,6 +1,6 @@
-/* runtime/comm/tree_reductions.c: reductions between devices in the order of the binary tree: the same
-   bits on 1, 2 and 4 ranks, over a transport that would add in an order of its own; and reductions
-   that the transport lacks.
+/* runtime/comm/tree_reductions.c: reductions between devices in the order of the binary tree: the
+   same bits on 1, 2 and 4 ranks, over a transport that would add in an order of its own; and
+   reductions that the transport lacks.
 
    Each rank gets its shard of what all have (all_to_all), adds it on the device, T(lo, hi) =
    T(lo, m) + T(m, hi) with m = lo + the largest power of two below hi - lo, and sends it to all

@@ -4,8 +4,8 @@
 -- fraction of its samples predicted correctly (its recall), that of a label the fraction of rows. N
 -- rows, C classes.
 local StatScores = require "ltrain.metrics.StatScores"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 local inputs = require "ltrain.metrics.classification_inputs"
-local late_sums = require "ltrain.metrics.late_sums"
 local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local Accuracy = StatScores:extend("Accuracy")
@@ -59,8 +59,8 @@ function Accuracy:update(scores, labels)
     right = right:logical_and(counts)
     counted = counts:sum()
   end
-  late_sums.add(self, "correct", right:sum())
-  late_sums.add(self, "total", counted)
+  deferred_sums.add(self, "correct", right:sum())
+  deferred_sums.add(self, "total", counted)
 end
 
 --- Returns the numerator and the denominator of the score.

@@ -1,6 +1,6 @@
 --- stdlib/metrics/Max.lua: the largest value.
 local Aggregation = require "ltrain.metrics.aggregation_metric"
-local late_sums = require "ltrain.metrics.late_sums"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 
 local Max = Aggregation:extend("Max")
 
@@ -9,7 +9,7 @@ function Max:init() self:add_state("value", -math.huge, { reduce = "max" }) end
 
 --- Adds the values of an update.
 function Max:take(value)
-  late_sums.add(self, "value", type(value) == "number" and value or value:amax())
+  deferred_sums.add(self, "value", type(value) == "number" and value or value:amax())
 end
 
 --- Returns the maximum; -inf without values.

@@ -1,7 +1,7 @@
 --- stdlib/metrics/Mean.lua: the weighted mean of values.
 local Metric = require "ltrain.metrics.Metric"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 local errors = require "ltrain.core.errors"
-local late_sums = require "ltrain.metrics.late_sums"
 
 local Mean = Metric:extend("Mean")
 
@@ -30,8 +30,8 @@ end
 --- number or a tensor that broadcasts to x.
 function Mean:update(value, weight)
   local total, count = sums(value, weight or 1.0)
-  late_sums.add(self, "total", total)
-  late_sums.add(self, "count", count)
+  deferred_sums.add(self, "total", total)
+  deferred_sums.add(self, "count", count)
 end
 
 --- Returns the mean; nan without values.

@@ -32,10 +32,10 @@ local class = require "ltrain.core.class"
 local collective_hooks = require "ltrain.core.collective_hooks"
 local config = require "ltrain.core.config"
 local data_ranks = require "ltrain.dist.data_ranks"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
-local late_sums = require "ltrain.metrics.late_sums"
 local metric_plot = require "ltrain.metrics.metric_plot"
 local reductions = require "ltrain.core.reductions"
 local schema = require "ltrain.core.schema"
@@ -80,7 +80,7 @@ local function synced(compute)
     if sync and not self._alone and dist.world_size() > 1 then
       return self:figure_of(all_states(self), "compute")
     end
-    late_sums.read(self)
+    deferred_sums.read(self)
     local _ <close> = alone(self) -- also where it calls that of the class above
     return compute(self)
   end
@@ -181,7 +181,7 @@ function Metric:states() return self._states or {} end
 --- Moves the states to a device. `update` does so for the device of its first tensor.
 function Metric:to(device)
   device = config.argument(device, "string", "to", "device")
-  late_sums.read(self)
+  deferred_sums.read(self)
   for _, state in ipairs(self:states()) do
     state.default = placed(state.default, device)
     self[state.name] = placed(self[state.name], device)
@@ -198,7 +198,7 @@ end
 
 -- The current states, by name.
 local function field(self)
-  late_sums.read(self)
+  deferred_sums.read(self)
   local values = {}
   for _, state in ipairs(self:states()) do values[state.name] = self[state.name] end
   return values
@@ -224,8 +224,8 @@ function Metric:merge(other)
   if getmetatable(other) ~= getmetatable(self) then
     errors.blame("merge: a %s is needed: got %s", getmetatable(self).__name, errors.show(other))
   end
-  late_sums.read(self)
-  late_sums.read(other)
+  deferred_sums.read(self)
+  deferred_sums.read(other)
   for _, state in ipairs(self:states()) do
     self[state.name] = reductions[state.reduce](self[state.name], other[state.name])
   end
@@ -324,7 +324,7 @@ function Metric:plot(options) return metric_plot(self, options) end
 
 --- Returns the states by name, for checkpoints.
 function Metric:state_dict()
-  late_sums.read(self)
+  deferred_sums.read(self)
   local saved = {}
   for _, state in ipairs(self:states()) do saved[state.name] = copy(self[state.name]) end
   return saved

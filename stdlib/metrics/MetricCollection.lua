@@ -14,9 +14,9 @@
 local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
-local late_sums = require "ltrain.metrics.late_sums"
 local metric_plot = require "ltrain.metrics.metric_plot"
 local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
@@ -98,14 +98,14 @@ local function is_same(a, b)
   for _, state in ipairs(a:states()) do
     if not rawequal(a[state.name], b[state.name]) then return false end
   end
-  return late_sums.equal(a, b)
+  return deferred_sums.equal(a, b)
 end
 
 -- Copies the states of one metric to another.
 local function take(to, from)
   if to._device ~= from._device then to:to(from._device) end
   for _, state in ipairs(from:states()) do to[state.name] = from[state.name] end
-  late_sums.copy(to, from)
+  deferred_sums.copy(to, from)
   to._fresh = false
 end
 

@@ -1,6 +1,6 @@
 --- stdlib/metrics/Min.lua: the smallest value.
 local Aggregation = require "ltrain.metrics.aggregation_metric"
-local late_sums = require "ltrain.metrics.late_sums"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 
 local Min = Aggregation:extend("Min")
 
@@ -9,7 +9,7 @@ function Min:init() self:add_state("value", math.huge, { reduce = "min" }) end
 
 --- Adds the values of an update.
 function Min:take(value)
-  late_sums.add(self, "value", type(value) == "number" and value or value:amin())
+  deferred_sums.add(self, "value", type(value) == "number" and value or value:amin())
 end
 
 --- Returns the minimum; inf without values.

@@ -1,6 +1,6 @@
 --- stdlib/metrics/Sum.lua: the sum of values.
 local Aggregation = require "ltrain.metrics.aggregation_metric"
-local late_sums = require "ltrain.metrics.late_sums"
+local deferred_sums = require "ltrain.metrics.deferred_sums"
 
 local Sum = Aggregation:extend("Sum")
 
@@ -9,7 +9,7 @@ function Sum:init() self:add_state("value", 0.0, { reduce = "sum" }) end
 
 --- Adds the values of an update.
 function Sum:take(value)
-  late_sums.add(self, "value", type(value) == "number" and value or value:sum())
+  deferred_sums.add(self, "value", type(value) == "number" and value or value:sum())
 end
 
 --- Returns the sum; 0 without values.

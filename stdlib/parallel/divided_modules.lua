@@ -2,8 +2,8 @@
 --- taken back.
 local c = require "ltrain.c"
 local cuts = require "ltrain.core.cuts"
+local full_tensor = require "ltrain.parallel.full_tensor"
 local walk = require "ltrain.core.walk"
-local whole = require "ltrain.parallel.whole"
 
 local divided_modules = {}
 
@@ -30,7 +30,7 @@ function divided_modules.undo(module)
     local record = rawget(entry.module, "_divided")
     for _, items in ipairs(record and record.cuts or {}) do
       local part = rawget(items[1].holder, items[1].key)
-      local parameter = c.parameter(whole.gather(part, cuts.of(part)),
+      local parameter = c.parameter(full_tensor(part, cuts.of(part)),
         { requires_grad = part.requires_grad })
       new[part] = parameter
       for _, item in ipairs(items) do rawset(item.holder, item.key, parameter) end

@@ -5,11 +5,11 @@
 -- one tensor at a time, and each gives a range of it.
 local c = require "ltrain.c"
 local cuts = require "ltrain.core.cuts"
+local full_tensor = require "ltrain.parallel.full_tensor"
 local has_shape = require "ltrain.core.has_shape"
 local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
-local whole = require "ltrain.parallel.whole"
 
 local part_state = {}
 
@@ -18,7 +18,7 @@ local part_state = {}
 function part_state.part_of(cut, tensor)
   local first = cuts.range(cut)
   if first then return parts.new { shape = cut.shape, from = first, tensor = tensor } end
-  local numel, all = parts.numel(cut.shape), whole.gather(tensor, cut)
+  local numel, all = parts.numel(cut.shape), full_tensor(tensor, cut)
   local from = numel * cut.rank // cut.ranks
   local n = numel * (cut.rank + 1) // cut.ranks - from
   return parts.new { shape = cut.shape, from = from,

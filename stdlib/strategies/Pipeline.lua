@@ -32,13 +32,13 @@ local checks = require "ltrain.strategies.model_parallel.checks"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
 local module_state = require "ltrain.nn.module_state"
-local own_state = require "ltrain.strategies.pipeline.own_state"
 local part_state = require "ltrain.parallel.part_state"
 local pipeline_options = require "ltrain.strategies.pipeline.pipeline_options"
 local pipeline_sizes = require "ltrain.strategies.pipeline.pipeline_sizes"
 local refusals = require "ltrain.strategies.pipeline.refusals"
 local sharding_options = require "ltrain.strategies.sharded.options"
 local stage_ends = require "ltrain.strategies.pipeline.stage_ends"
+local stage_state = require "ltrain.strategies.pipeline.stage_state"
 local walk = require "ltrain.core.walk"
 
 local Pipeline = ModelParallelStrategy:extend("Pipeline")
@@ -241,13 +241,13 @@ end
 function Pipeline:after_last_backward(optimizer, _)
   if self.times and not self.division then
     divide(self, agreed_costs(self))
-    own_state.drop_foreign(optimizer, self.division)
+    stage_state.drop_foreign(optimizer, self.division)
     if self.sharding then self.sharding:add { optimizer } end
   end
   if not self.division then return nil end
-  local common = own_state.parameters(optimizer, self.division, true)
+  local common = stage_state.parameters(optimizer, self.division, true)
   if #common > 0 then self.stage_reducer:reduce(common, 1.0, #common, optimizer) end
-  return c.dist.missing(own_state.parameters(optimizer, self.division))
+  return c.dist.missing(stage_state.parameters(optimizer, self.division))
 end
 
 --- Replaces the gradients by their weighted mean over all pipelines.
@@ -255,7 +255,7 @@ function Pipeline:reduce_gradients(optimizer, total, missing, weight)
   if not self.division then
     return ModelParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
   end
-  local own, sharding = own_state.parameters(optimizer, self.division), active(self)
+  local own, sharding = stage_state.parameters(optimizer, self.division), active(self)
   if sharding and not sharding.has_whole_gradients then
     return sharding:reduce_gradients(own, total)
   end
@@ -338,7 +338,7 @@ end
 
 function Pipeline:load_optimizer_state(optimizer, state)
   if self.division and type(state.state) == "table" then
-    state = own_state.select(optimizer, state, self.division)
+    state = stage_state.select(optimizer, state, self.division)
   end
   ModelParallelStrategy.load_optimizer_state(self, optimizer, state)
 end
@@ -378,7 +378,7 @@ function Pipeline:teardown()
   elseif self.division and status ~= "running" then
     self.division:lose()
     for _, optimizer in ipairs(run and run.optimizers or {}) do
-      if next(optimizer.state) ~= nil then own_state.lose(optimizer, WHERE) end
+      if next(optimizer.state) ~= nil then stage_state.lose(optimizer, WHERE) end
     end
   end
   if status ~= "running" then leave(self) end

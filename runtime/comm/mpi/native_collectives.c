@@ -1,5 +1,5 @@
-/* runtime/comm/mpi/native_collectives.c: collectives that MPI does by itself: broadcasts, and reductions where
-   its order of additions may be used. */
+/* runtime/comm/mpi/native_collectives.c: collectives that MPI does by itself: broadcasts, and
+   reductions where its order of additions may be used. */
 #include "comm/mpi/link.h"
 
 /* What MPI reduces as we would: f16, bf16 and bool it does not know, and what min and max make of

@@ -1,5 +1,5 @@
-/* runtime/comm/p2p/large_reductions.c: reductions of many bytes: rank r gets everybody's values of its
-   share of the elements, adds them in the tree's order and gives the sums to all.
+/* runtime/comm/p2p/large_reductions.c: reductions of many bytes: rank r gets everybody's values of
+   its share of the elements, adds them in the tree's order and gives the sums to all.
 
    2 n (R - 1) / R of n bytes are sent by each of R ranks, in 2 rounds, as in Rabenseifner's
    algorithm (R. Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004); a ring

@@ -1,13 +1,12 @@
---- stdlib/parallel/whole.lua: tensors of which each rank of a group has a part, put together.
+--- stdlib/parallel/full_tensor.lua: gathers a tensor of which each rank of a group has a part
+--- (full_tensor of PyTorch's DTensor).
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
 local padded = require "ltrain.parallel.padded"
 
-local whole = {}
-
 --- The whole of a tensor that is cut as `cut` says, on every rank of its group, who all call it.
-function whole.gather(part, cut)
+return function(part, cut)
   local _ <close> = c.no_grad()
   local _, _, each = cuts.place_of(cut, cut.rank)
   local own = padded(part:detach(), cut.dim, each * cut.blocks):contiguous()
@@ -16,5 +15,3 @@ function whole.gather(part, cut)
   for r = 1, cut.ranks do cuts.put(cut, made, r - 1, all[r]) end
   return made
 end
-
-return whole

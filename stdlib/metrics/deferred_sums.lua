@@ -1,12 +1,12 @@
---- stdlib/metrics/late_sums.lua: what updates on a device add to number states of metrics, which is
---- read when the states are.
+--- stdlib/metrics/deferred_sums.lua: what updates on a device add to number states of metrics,
+--- which is read when the states are.
 --
 -- A number of each batch would make the host wait for each batch. The partial results stay on the
 -- device, reduced there, until compute, state_dict or a merge asks for the state.
 local c = require "ltrain.c"
 local reductions = require "ltrain.core.reductions"
 
-local late_sums = {}
+local deferred_sums = {}
 
 -- The reduction of a state, and whether it is a sum.
 local function reduction_of(metric, name)
@@ -16,7 +16,7 @@ local function reduction_of(metric, name)
 end
 
 --- Reduces a number or a tensor of one element into the number state `name`.
-function late_sums.add(metric, name, value)
+function deferred_sums.add(metric, name, value)
   local reduce, is_sum = reduction_of(metric, name)
   if type(value) ~= "userdata" then
     metric[name] = reduce(metric[name], value)
@@ -31,7 +31,7 @@ function late_sums.add(metric, name, value)
 end
 
 --- Whether what two metrics have yet to read is the same.
-function late_sums.equal(a, b)
+function deferred_sums.equal(a, b)
   local left, right = a._late or {}, b._late or {}
   for name, value in next, left do
     if not rawequal(value, right[name]) then return false end
@@ -43,14 +43,14 @@ function late_sums.equal(a, b)
 end
 
 --- `to` has yet to read what `from` has.
-function late_sums.copy(to, from)
+function deferred_sums.copy(to, from)
   local late = {}
   for name, value in next, from._late or {} do late[name] = value end
   to._late = next(late) and late
 end
 
 --- The number states of a metric become what they are; waits for the device.
-function late_sums.read(metric)
+function deferred_sums.read(metric)
   local late = metric._late
   if not late then return end
   metric._late = nil
@@ -60,4 +60,4 @@ function late_sums.read(metric)
   end
 end
 
-return late_sums
+return deferred_sums
