@@ -65,12 +65,18 @@ static bool describe(int index, char *text, size_t size) {
   return snprintf(text, size, "%s", name != NULL ? name + 1 : path) > 0;
 }
 
+/* Of the device with the least free memory, of those that this one stands for. */
 static bool memory_info(int index, int64_t *free_bytes, int64_t *total) {
-  pjrt_memory_stats m;
-  if (!lt_xla_memory(index, &m) || !m.limit.is_known) return false;
-  *free_bytes = m.limit.value - m.in_use;
-  *total = m.limit.value;
-  return true;
+  bool known = false;
+  for (int k = 0; index == 0 && k < lt_xla_partitions(); k++) {
+    pjrt_memory_stats m;
+    if (!lt_xla_memory(k, &m) || !m.limit.is_known) return false;
+    if (known && m.limit.value - m.in_use >= *free_bytes) continue;
+    known = true;
+    *free_bytes = m.limit.value - m.in_use;
+    *total = m.limit.value;
+  }
+  return known;
 }
 
 static size_t report(char *text, size_t size) {

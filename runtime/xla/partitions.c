@@ -14,9 +14,9 @@ int lt_xla_partitions(void) { return partitions; }
 
 pjrt_device *lt_xla_device(int k) { return lt_xla_devices(NULL)[first + k]; }
 
-bool lt_xla_memory(int index, pjrt_memory_stats *out) {
-  if (index != 0 || lt_xla_client() == NULL || !lt_xla_has(PJRT_DEVICE_MEMORY_STATS)) return false;
-  *out = (pjrt_memory_stats){.head = {.size = sizeof *out}, .device = lt_xla_device(0)};
+bool lt_xla_memory(int k, pjrt_memory_stats *out) {
+  if (lt_xla_client() == NULL || !lt_xla_has(PJRT_DEVICE_MEMORY_STATS)) return false;
+  *out = (pjrt_memory_stats){.head = {.size = sizeof *out}, .device = lt_xla_device(k)};
   return lt_xla_passed(lt_xla_call(PJRT_DEVICE_MEMORY_STATS, out));
 }
 

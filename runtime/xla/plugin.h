@@ -28,8 +28,8 @@ bool lt_xla_has(int slot);
 /* Releases an error that need not be reported; true: there was none. */
 bool lt_xla_passed(pjrt_error *error);
 pjrt_client *lt_xla_client(void);
-/* False: the plugin does not know, or is not open. */
-bool lt_xla_memory(int index, pjrt_memory_stats *out);
+/* Of device k of lt_xla_device. False: the plugin does not know, or is not open. */
+bool lt_xla_memory(int k, pjrt_memory_stats *out);
 /* The plugin's devices; *n, where it is not NULL, how many they are. */
 pjrt_device *const *lt_xla_devices(size_t *n);
 

@@ -202,12 +202,16 @@ static void put_cuts(json *j) {
 }
 
 static void put_memory(json *j) {
-  pjrt_memory_stats m;
-  if (!lt_xla_memory(0, &m)) return;
-  put(j, "\"memory\":{\"in_use\":%lld", (long long)m.in_use);
-  if (m.peak.is_known) put(j, ",\"peak\":%lld", (long long)m.peak.value);
-  if (m.limit.is_known) put(j, ",\"limit\":%lld", (long long)m.limit.value);
-  put(j, "},");
+  put(j, "\"memory\":[");
+  for (int k = 0; k < lt_xla_partitions(); k++) {
+    pjrt_memory_stats m;
+    if (!lt_xla_memory(k, &m)) break;
+    put(j, "%s{\"in_use\":%lld", k > 0 ? "," : "", (long long)m.in_use);
+    if (m.peak.is_known) put(j, ",\"peak\":%lld", (long long)m.peak.value);
+    if (m.limit.is_known) put(j, ",\"limit\":%lld", (long long)m.limit.value);
+    put(j, "}");
+  }
+  put(j, "],");
 }
 
 size_t lt_report_text(char *text, size_t size) {

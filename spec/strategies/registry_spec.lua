@@ -49,6 +49,7 @@ describe("a strategy of several devices of XLA", function()
       local row = strategies.get(name)
       assert.equal(strategies.XLA, row.class)
       assert.equal(name == "xla_fsdp" or nil, row.params.shard_parameters)
+      assert.equal(name:find "_debug$" and true or nil, row.params.debug)
     end
   end)
 end)

@@ -13,6 +13,7 @@
      exhausted   programs find no memory
      memory      it knows its memory
      other       another version of it
+     two         it has two devices, the second with less memory
    Programs return zeros. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +87,7 @@ static pjrt_error *is_ready(void *args) {
   return NULL;
 }
 
-static int the_client, the_device;
+static int the_client, devices[2];
 
 static pjrt_error *client_create(void *args) {
   if (is("no_client")) return fail(2, "no chip answers on this host");
@@ -109,10 +110,22 @@ static pjrt_error *platform_version(void *args) {
 }
 
 static pjrt_error *client_devices(void *args) {
-  static pjrt_device *const list[] = {(pjrt_device *)&the_device};
+  static pjrt_device *const list[] = {(pjrt_device *)&devices[0], (pjrt_device *)&devices[1]};
   pjrt_client_devices *a = args;
   a->devices = list;
-  a->n = is("no_device") ? 0 : 1;
+  a->n = is("no_device") ? 0 : is("two") ? 2 : 1;
+  return NULL;
+}
+
+static pjrt_error *device_description(void *args) {
+  pjrt_device_description *a = args;
+  a->description = (pjrt_description *)a->device;
+  return NULL;
+}
+
+static pjrt_error *description_id(void *args) {
+  pjrt_description_id *a = args;
+  a->id = (const int *)a->description == &devices[1];
   return NULL;
 }
 
@@ -121,7 +134,7 @@ static pjrt_error *memory_stats(void *args) {
   if (!is("memory")) return fail(12, "not known");
   a->in_use = 3000000;
   a->peak = (pjrt_known){5000000, true};
-  a->limit = (pjrt_known){8000000, true};
+  a->limit = (pjrt_known){(int *)a->device == &devices[1] ? 7000000 : 8000000, true};
   return NULL;
 }
 
@@ -210,7 +223,8 @@ static pjrt_error *from_host(void *args) {
 static pjrt_error *execute(void *args) {
   pjrt_execute *a = args;
   if (is("exhausted")) return fail(PJRT_RESOURCE_EXHAUSTED, "cannot allocate 123 bytes");
-  for (size_t k = 0; k < a->loaded->n; k++) a->outputs[0][k] = buffer_new(a->loaded->size[k]);
+  for (size_t p = 0; p < a->n_devices; p++)
+    for (size_t k = 0; k < a->loaded->n; k++) a->outputs[p][k] = buffer_new(a->loaded->size[k]);
   return NULL;
 }
 
@@ -245,6 +259,8 @@ const pjrt_api *GetPjrtApi(void) {
                [PJRT_CLIENT_ADDRESSABLE_DEVICES] = client_devices,
                [PJRT_CLIENT_COMPILE] = compile,
                [PJRT_BUFFER_FROM_HOST] = from_host,
+               [PJRT_DEVICE_DESCRIPTION] = device_description,
+               [PJRT_DESCRIPTION_ID] = description_id,
                [PJRT_DEVICE_MEMORY_STATS] = memory_stats,
                [PJRT_EXECUTABLE_DESTROY] = nothing,
                [PJRT_EXECUTABLE_SERIALIZE] = serialize,

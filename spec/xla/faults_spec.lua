@@ -118,6 +118,23 @@ describe("a PJRT plugin", function()
     assert.matches("\n0\t0\n", select(2, run ""), 1, true)
   end)
 
+  it("with two devices has the memory of both in the report that xla_debug prints", function()
+    child.write(folder .. "/script.lua", [[
+      local lt = require "ltrain"
+      local net = lt.nn.Linear(2, 1)
+      function net:training_step(x) return self(x):sum() end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.1 }) end
+      lt.Trainer { strategy = "xla_debug", devices = 2, max_epochs = 1, barebones = true }
+        :fit(net, { lt.ones(4, 2) })
+      print(lt.xla.mem_get_info())
+    ]])
+    local status, out, err = run "memory two"
+    assert.equal(0, status, err)
+    assert.equal("4000000\t7000000\n", out)
+    assert.matches("\nmemory of device 0: 3.0 MB in use, at most 5.0 MB, of 8.0 MB\n"
+      .. "memory of device 1: 3.0 MB in use, at most 5.0 MB, of 7.0 MB\n", err, 1, true)
+  end)
+
   it("of another version takes no executables of this one", function()
     child.write(folder .. "/script.lua", USE .. "print(lt.xla.report().loaded)\n")
     local cache = { LTRAIN_XLA_CACHE = folder .. "/cache" }

@@ -31,7 +31,8 @@ function xla.get_device_name(device)
   return runtime.device_name(name_of(device, "get_device_name"))
 end
 
---- The free and the total memory of a device in bytes; 0, 0 where its plugin does not say.
+--- The free and the total memory of a device in bytes; 0, 0 where its plugin does not say. Under the
+--- strategy "xla" of the one with the least free memory.
 function xla.mem_get_info(device) return runtime.device_memory(name_of(device, "mem_get_info")) end
 
 --- Bytes of this process's tensors on a device.
@@ -89,10 +90,11 @@ function Report.__tostring(r)
   add_fallbacks(lines, r)
   lines[#lines + 1] = ("copies to the device: %d, %s; to the host: %d, %s"):format(r.uploads,
     bytes_text(r.uploaded), r.reads, bytes_text(r.read))
-  if r.memory then
-    lines[#lines + 1] = ("memory of the device: %s in use%s%s"):format(bytes_text(r.memory.in_use),
-      r.memory.peak and ", at most " .. bytes_text(r.memory.peak) or "",
-      r.memory.limit and ", of " .. bytes_text(r.memory.limit) or "")
+  for i, m in ipairs(r.memory) do
+    lines[#lines + 1] = ("memory of %s: %s in use%s%s"):format(
+      #r.memory > 1 and "device " .. i - 1 or "the device", bytes_text(m.in_use),
+      m.peak and ", at most " .. bytes_text(m.peak) or "",
+      m.limit and ", of " .. bytes_text(m.limit) or "")
   end
   lines[#lines + 1] = r.cache == "" and "programs are not kept for later runs"
     or ("programs are kept in %s"):format(r.cache)
@@ -124,7 +126,8 @@ end
 --- `compile_seconds`, `runs`: their sums; `cuts`, a list of {reason =, line =, count =}: what ended
 --- the recorded graphs; `fallbacks`: how often operations ran on the CPU instead, by name;
 --- `uploads`, `uploaded`, `reads`, `read`: copies to the device and to the host, and their bytes;
---- `memory`: {in_use =, peak =, limit =} in bytes, where the plugin says; `platform`, `version`,
+--- `memory`: {in_use =, peak =, limit =} in bytes of each device that the strategy "xla" uses, where
+--- the plugin says; `platform`, `version`,
 --- `cache`: the folder in which programs are kept. nil and why without a plugin.
 function xla.report()
   local count, kind = runtime.devices "xla"

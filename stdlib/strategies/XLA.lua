@@ -11,6 +11,7 @@ local config = require "ltrain.core.config"
 local data_parallel = require "ltrain.strategies.data_parallel"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
+local xla = require "ltrain.core.xla"
 
 local XLA = Strategy:extend("XLA")
 
@@ -20,13 +21,15 @@ XLA.accelerator_kind = "xla"
 local OPTIONS <const> = Strategy.rows {
   shard_parameters = { type = "boolean", default = false,
     doc = "parameters and the state of optimizers are divided among the devices, too" },
+  debug = { type = "boolean", default = false,
+    doc = "lt.xla.report() is printed at the end of each run" },
 }
 
 --- XLA{shard_parameters = true}
 function XLA:init(options)
   local o = config.check(options, OPTIONS, "strategies.XLA")
   self:use_parts(o)
-  self.shard_parameters = o.shard_parameters
+  self.shard_parameters, self.debug = o.shard_parameters, o.debug
 end
 
 --- Takes `devices`; "auto" and -1 are all that the plugin has.
@@ -47,6 +50,12 @@ function XLA:setup(trainer)
   trainer:note(("strategy = 'xla': %d devices compute each batch together, 1 / %d each: the "
     .. "loader's batch_size is that of all, and batch norm takes the statistics of all"):format(
     self.partitions, self.partitions))
+end
+
+--- Prints the report of a run that has used the devices.
+function XLA:teardown()
+  if self.debug and self.trainer then self.trainer:say(tostring(xla.report())) end
+  Strategy.teardown(self)
 end
 
 -- A tensor of a batch on the devices, divided among them.

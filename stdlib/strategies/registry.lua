@@ -64,8 +64,9 @@ for name, row in next, STAGES do add(name, row) end
 for name, one in next, OFFLOADED do add(name, STAGES[one[1]], " and kept " .. one[2], one[3]) end
 BUILT_IN.deepspeed.params = {} -- the config may say the stage
 for _, name in ipairs { "xla", "xla_debug", "tpu_spawn", "tpu_spawn_debug" } do
-  BUILT_IN[name] = { file = "XLA",
-    description = "one process; XLA divides each batch among its devices" }
+  local debugs <const> = name:find "_debug$" and " and prints what was compiled" or ""
+  BUILT_IN[name] = { file = "XLA", params = { debug = debugs ~= "" or nil },
+    description = ("one process; XLA divides each batch among its devices%s"):format(debugs) }
 end
 for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
   BUILT_IN[name] = { file = "DDP", description = DDP }
