@@ -1,4 +1,5 @@
 /* runtime/xla/lowerings.c: the lowering of each op, by its name. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "xla/lowerings.h"
@@ -34,17 +35,19 @@ static lt_derive *find_derive(const char *name) {
   return lt_lower_is_update(name) ? lt_derive_update : NULL;
 }
 
-/* By op id. */
+/* By op id. What a row takes is asked for in each call, and read from its text in the first. */
 static struct found {
   lt_lower *lower;
   lt_derive *derive;
+  atomic_schar takes[LT_DTYPE_COUNT]; /* 0: not known, 1: yes, -1: no */
 } *found;
 
 bool lt_lowerings_open(void) {
   found = calloc((size_t)lt_xla_host->n_ops, sizeof *found);
   for (int op = 0; found != NULL && op < lt_xla_host->n_ops; op++) {
     const char *name = lt_xla_host->op_name(op);
-    found[op] = (struct found){find_lower(name), find_derive(name)};
+    found[op].lower = find_lower(name);
+    found[op].derive = find_derive(name);
   }
   return found != NULL;
 }
@@ -55,6 +58,8 @@ lt_derive *lt_derive_of(int op) { return found[op].derive; }
 
 bool lt_lowers(int op, lt_dtype dtype) {
   lt_lower *lower = lt_lower_of(op);
-  return lower == lt_lower_row ? lt_lower_row_takes(lt_xla_host->op_name(op), dtype)
-                               : lower != NULL;
+  if (lower != lt_lower_row) return lower != NULL;
+  atomic_schar *takes = &found[op].takes[dtype];
+  if (*takes == 0) *takes = lt_lower_row_takes(lt_xla_host->op_name(op), dtype) ? 1 : -1;
+  return *takes > 0;
 }
