@@ -31,8 +31,8 @@ function xla.get_device_name(device)
   return runtime.device_name(name_of(device, "get_device_name"))
 end
 
---- The free and the total memory of a device in bytes; 0, 0 where its plugin does not say. Under the
---- strategy "xla" of the one with the least free memory.
+--- The free and the total memory of a device in bytes; 0, 0 where its plugin does not say. Under
+--- the strategy "xla" of the one with the least free memory.
 function xla.mem_get_info(device) return runtime.device_memory(name_of(device, "mem_get_info")) end
 
 --- Bytes of this process's tensors on a device.
@@ -126,9 +126,9 @@ end
 --- `compile_seconds`, `runs`: their sums; `cuts`, a list of {reason =, line =, count =}: what ended
 --- the recorded graphs; `fallbacks`: how often operations ran on the CPU instead, by name;
 --- `uploads`, `uploaded`, `reads`, `read`: copies to the device and to the host, and their bytes;
---- `memory`: {in_use =, peak =, limit =} in bytes of each device that the strategy "xla" uses, where
---- the plugin says; `platform`, `version`,
---- `cache`: the folder in which programs are kept. nil and why without a plugin.
+--- `memory`: {in_use =, peak =, limit =} in bytes of each device that the strategy "xla" uses,
+--- where the plugin says; `platform`, `version`, `cache`: the folder in which programs are kept.
+--- nil and why without a plugin.
 function xla.report()
   local count, kind = runtime.devices "xla"
   if not count then return nil, kind end
