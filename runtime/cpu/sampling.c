@@ -88,12 +88,23 @@ static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double
                                    (long long)row + 1);
 }
 
+/* `p` becomes the running sum, in runs (LT_RUN). */
+static void sum_runs(double *p, int64_t n) {
+  double before = 0;
+  for (int64_t at = 0; at < n; at += LT_RUN) {
+    int64_t end = at + LT_RUN < n ? at + LT_RUN : n;
+    double sum = 0;
+    for (int64_t i = at; i < end; i++) sum += p[i], p[i] = before + sum;
+    before = p[end - 1];
+  }
+}
+
 /* Inverse of the distribution function, found by halving. `p` becomes the running sum. A row is
    searched in log2(n) steps a sample; its sum is p[n - 1], so that rounding cannot leave u beyond
    the end. */
 static void with_replacement(lt_rng_key t, uint64_t first, double *p, int64_t n, int64_t n_samples,
                              int64_t *out) {
-  for (int64_t i = 1; i < n; i++) p[i] += p[i - 1];
+  sum_runs(p, n);
   for (int64_t s = 0; s < n_samples; s++) {
     double u = unit(bits(t, first + (uint64_t)s)) * p[n - 1];
     out[s] = lt_first_above(p, n, u);

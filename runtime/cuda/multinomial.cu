@@ -11,7 +11,7 @@ typedef struct job {
   char *y;
   int dtype, item;
   int64_t row, column, y_row, y_column;
-  int64_t n_classes, n_samples;
+  int64_t n_classes, n_samples, runs; /* runs: of LT_RUN weights, in a row */
   lt_rng_key rng_key;
   lt_cuda_blame blame;
 } job;
@@ -32,26 +32,51 @@ static __device__ inline void put(const job &j, int64_t row, int64_t sample, int
   reinterpret_cast<int64_t *>(j.y)[row * j.y_row + sample * j.y_column] = id;
 }
 
-/* Running sums of each row: one block a row. They are added one after the other, as the CPU does,
-   by one thread out of shared memory: limited by the latency of a sum in f64, 8 to 40 cycles; rows
-   run side by side. */
-static __global__ void __launch_bounds__(THREADS) running_sums(LT_CONSTANT job j, double *sums) {
-  LT_SHARED(double, tile, THREADS);
-  int64_t row = blockIdx.x;
+/* Running sums within runs (LT_RUN): one thread a run, and its sum to `totals`. Limited by the
+   latency of the sums of a run, 8 to 40 cycles each; all runs side by side. */
+static __global__ void __launch_bounds__(THREADS) sum_runs(LT_CONSTANT job j, int64_t n,
+                                                           double *sums, double *totals) {
+  int64_t run = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  if (run >= n) return;
+  int64_t row = run / j.runs, from = run % j.runs * LT_RUN;
+  int64_t to = from + LT_RUN < j.n_classes ? from + LT_RUN : j.n_classes;
   double sum = 0;
-  for (int64_t at = 0; at < j.n_classes; at += THREADS) {
+#pragma unroll 8
+  for (int64_t i = from; i < to; i++) {
+    sum += weight_of(j, row, i);
+    sums[row * j.n_classes + i] = sum;
+  }
+  totals[run] = sum;
+}
+
+/* Running sums of the totals of a row's runs, one after the other as on the CPU, by one thread out
+   of shared memory; one block a row. */
+static __global__ void __launch_bounds__(THREADS) sum_totals(LT_CONSTANT job j, double *totals) {
+  LT_SHARED(double, tile, THREADS);
+  double *own = totals + blockIdx.x * j.runs, sum = 0;
+  for (int64_t at = 0; at < j.runs; at += THREADS) {
     int64_t i = at + threadIdx.x;
-    tile[threadIdx.x] = i < j.n_classes ? weight_of(j, row, i) : 0;
+    tile[threadIdx.x] = i < j.runs ? own[i] : 0;
     __syncthreads();
     if (threadIdx.x == 0) {
 #pragma unroll 8
       for (int k = 0; k < THREADS; k++) sum += tile[k], tile[k] = sum;
     }
     __syncthreads();
-    if (i < j.n_classes) sums[row * j.n_classes + i] = tile[threadIdx.x];
+    if (i < j.runs) own[i] = tile[threadIdx.x];
     __syncthreads();
   }
-  if (threadIdx.x == 0 && !(sum > 0)) lt_cuda_refuse(j.blame, row + 1, LT_ALL_ZERO);
+  if (threadIdx.x == 0 && !(sum > 0)) lt_cuda_refuse(j.blame, blockIdx.x + 1, LT_ALL_ZERO);
+}
+
+/* Adds to each sum that of the runs before its own: one thread an element. */
+static __global__ void __launch_bounds__(THREADS) add_totals(LT_CONSTANT job j, int64_t n,
+                                                             double *sums,
+                                                             const double *__restrict__ totals) {
+  int64_t at = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  if (at >= n) return;
+  int64_t row = at / j.n_classes, run = at % j.n_classes / LT_RUN;
+  if (run > 0) sums[at] += totals[row * j.runs + run - 1];
 }
 
 /* Inverse of the distribution function, found by halving: one thread a sample. */
@@ -111,8 +136,13 @@ static unsigned blocks_of(int64_t n) { return static_cast<unsigned>((n + THREADS
 
 /* Samples are independent: inversion of the distribution function, log2 C steps each. */
 static bool with_replacement(lt_ctx *c, const job *j, int64_t rows, double *scratch) {
-  int64_t n = rows * j->n_samples;
-  return lt_cuda_grid(c, running_sums, static_cast<unsigned>(rows), THREADS, 0, *j, scratch) &&
+  int64_t n = rows * j->n_samples, runs = rows * j->runs, weights = rows * j->n_classes;
+  double *totals = lt_cuda_scratch<double>(c, runs);
+  return totals != nullptr &&
+         lt_cuda_grid(c, sum_runs, blocks_of(runs), THREADS, 0, *j, runs, scratch, totals) &&
+         lt_cuda_grid(c, sum_totals, static_cast<unsigned>(rows), THREADS, 0, *j, totals) &&
+         lt_cuda_grid(c, add_totals, blocks_of(weights), THREADS, 0, *j, weights, scratch,
+                      totals) &&
          lt_cuda_grid(c, find, blocks_of(n), THREADS, 0, *j, n, scratch);
 }
 
@@ -143,6 +173,7 @@ LT_CUDA_KERNEL(multinomial) {
   j.x = static_cast<const char *>(x.data), j.y = static_cast<char *>(y.data);
   j.dtype = x.dtype, j.item = static_cast<int>(lt_cuda_item_size(x.dtype));
   j.n_classes = x.size[last], j.n_samples = a->num_samples;
+  j.runs = (j.n_classes + LT_RUN - 1) / LT_RUN;
   j.row = last > 0 ? x.stride[0] : 0, j.column = x.stride[last];
   j.y_row = last > 0 ? y.stride[0] : 0, j.y_column = y.stride[last];
   j.rng_key = a->rng_key;

@@ -72,7 +72,10 @@ end)
 describe("multinomial of cuda", function()
   local function draw(name, options)
     both.it(name, function()
-      for _, size in ipairs { { 1 }, { 33 }, { 257 }, { 1000 }, { 3, 5 }, { 40, 9 } } do
+      local sizes <const> = { { 1 }, { 33 }, { 257 }, { 1000 }, { 3, 5 }, { 40, 9 }, { 3, 300 } }
+      -- Runs of sums (LT_RUN), and tiles of runs.
+      if options.replacement then sizes[#sizes + 1] = { 50000 } end
+      for _, size in ipairs(sizes) do
         for _, n in ipairs { 1, 5, 100 } do
           if options.replacement or n <= size[#size] then
             both.same_on_both(("%d of [%s]"):format(n, table.concat(size, ", ")), function(device)

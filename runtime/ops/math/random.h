@@ -32,6 +32,10 @@ LT_FN void lt_turn_f64(double v, double *sine, double *cosine) {
   *cosine = ((quarter == 1) | (quarter == 2)) ? -b : b;
 }
 
+/* Running sums of weights are made of runs of this many: the sum within a run, added to that of the
+   runs before it. Runs can be summed side by side, and all devices get the same bits. */
+enum { LT_RUN = 128 };
+
 /* The first of n rising sums that is above u; the last where none is. */
 LT_FN int64_t lt_first_above(const double *sums, int64_t n, double u) {
   int64_t low = 0, high = n - 1;
