@@ -163,6 +163,40 @@ for name, states in pairs(ROWS) do
   end)
 end
 
+-- A view of `t` in memory that ends in 8 elements of 7, and all of that memory.
+local function guarded(t)
+  local n <const> = t:numel()
+  local memory = lt.full({ n + 8 }, 7, { dtype = t.dtype })
+  memory:narrow(1, 1, n):copy_(t:flatten())
+  return memory
+end
+
+describe("steps of views on cuda", function()
+  local function leaves_what_follows(name, states, options)
+    both.it("leave what follows them in memory: " .. name, function()
+      for _, dtype in ipairs { "f32", "f64", "bf16" } do
+        for n = 1, 9 do
+          local memories, list = {}, {}
+          for k = 1, 2 + states do
+            local own = k > 2 and state_dtype(dtype) or dtype
+            memories[k] = guarded(lt.rand({ n }, { dtype = own })):to "cuda"
+            list[k] = memories[k]:narrow(1, 1, n)
+          end
+          c[name .. "_step"](list, options)
+          for _, memory in ipairs(memories) do
+            assert.same({ 7, 7, 7, 7, 7, 7, 7, 7 }, memory:narrow(1, n + 1, 8):to("cpu"):tolist())
+          end
+        end
+      end
+    end)
+  end
+  leaves_what_follows("adam", 2, { lr = 0.1, step = 1 })
+  leaves_what_follows("sgd", 1, { lr = 0.1, momentum = 0.5, first = true })
+  for name, states in pairs(ROWS) do
+    leaves_what_follows(name, states, { lr = 0.1, states = states })
+  end
+end)
+
 describe("clipping on cuda", function()
   both.it("has the CPU's norms of any power", function()
     for _, dtype in ipairs { "f32", "f64", "bf16", "mixed" } do
