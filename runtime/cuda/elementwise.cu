@@ -63,6 +63,10 @@ static __host__ __device__ constexpr bool calls(int op) {
       y[e] = f(x, p, q);                                                              \
     }                                                                                 \
   }
+#define CASE_f32(id, f)                                           \
+  case LT_ROW_##id:                                               \
+    if constexpr (sizeof(T) == sizeof(float)) EACH(row::f<T>)     \
+    break;
 #define CASE_any(name) CASE(name, any)
 #define CASE_float(name) CASE(name, floats)
 #define CASE_int(name) CASE(name, ints)
@@ -84,6 +88,8 @@ static __device__ inline void apply_row(int op, const T (*v)[N], T *y, T p, T q)
     case LT_ROW_FILL: EACH(row::fill_<T>) break;
     case LT_ROW_WHERE: EACH(row::where_<T>) break;
     case LT_ROW_MASKED_FILL: EACH(row::masked_fill_<T>) break;
+    CASE_f32(TO_FLOAT8, to_float8_)
+    CASE_f32(OF_FLOAT8, of_float8_)
   }
 }
 

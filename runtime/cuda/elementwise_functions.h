@@ -5,6 +5,7 @@
 #define LT_CUDA_ELEMENTWISE_FUNCTIONS_H
 
 #include "cuda/tile.h"
+#include "ops/math/float8.h"
 #include "ops/math/special.h"
 
 /* The functions are those of ops/math, the same source as on the CPU: CUDA's own sinf or expf
@@ -80,11 +81,13 @@ LT_ROW_INTEGERS2(gcd)
 #define LT_COMPARE(name, f, doc) LT_ROW(name##_, LT_ROW_AB, (f) ? 1 : 0)
 #include "ops/binary.def"
 
-/* What moves, makes and chooses values, as rows beside those. */
+/* What moves, makes, chooses and encodes values, as rows beside those. */
 LT_ROW(copy_, , v[0])
 LT_ROW(fill_, , p)
 LT_ROW(where_, , v[0] != 0 ? v[1] : v[2])
 LT_ROW(masked_fill_, , v[1] != 0 ? p : v[0])
+LT_ROW(to_float8_, , lt_f32_to_float8(static_cast<float>(v[0] * v[1]), p != 0))
+LT_ROW(of_float8_, , lt_float8_to_f32(static_cast<uint8_t>(v[0]), p != 0))
 
 #undef LT_ROW
 #undef K
@@ -95,7 +98,9 @@ enum {
   LT_ROW_COPY = LT_OP_COUNT,
   LT_ROW_FILL,
   LT_ROW_WHERE,
-  LT_ROW_MASKED_FILL
+  LT_ROW_MASKED_FILL,
+  LT_ROW_TO_FLOAT8,
+  LT_ROW_OF_FLOAT8
 };
 
 /* Whether T has the row: integers have no derivatives and no floating rows, floats no bits. */

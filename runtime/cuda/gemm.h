@@ -23,6 +23,10 @@ typedef struct lt_cuda_product {
   lt_cuda_matrix a, b, d;
   double alpha, beta; /* integers take 1, and 0 or 1 */
   const void *bias;   /* [n] of d's dtype, side by side, or NULL */
+  /* Of lt_cuda_gemm_library alone: where A and B are float8 (u8), what their values are multiplied
+     by, numbers in memory of the device; and their formats, if not e4m3. */
+  const float *scale_a, *scale_b;
+  bool e5m2_a, e5m2_b;
 } lt_cuda_product;
 
 /* Any dtypes, shapes (empty ones, no terms) and strides. Products of floats go to cuBLASLt, summed

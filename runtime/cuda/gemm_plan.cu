@@ -21,7 +21,8 @@ typedef struct key {
   int64_t m, n, k, batch, ld[3], step[3]; /* of A, B, D */
   uint8_t dtype, dtype_d, a_transposed, b_transposed, bias, precision;
   uint8_t aligned[4]; /* bytes, of A, B, D, bias */
-  uint8_t none[6];
+  uint8_t e5m2[2];    /* of A, B: float8 (dtype u8) in that format */
+  uint8_t none[4];
 } key;
 
 typedef struct plan {
@@ -33,7 +34,7 @@ typedef struct plan {
   size_t workspace;
 } plan;
 
-/* The lock is held while a product is issued: descriptors carry the address of the bias. */
+/* The lock is held while a product is issued: descriptors carry addresses. */
 typedef struct cache {
   std::mutex lock;
   cublasLtHandle_t handle;
@@ -48,7 +49,8 @@ static bool ok(lt_ctx *c, const lt_cuda_libs *libs, cublasStatus_t s) {
          lt_cuda_fail_library(c, "cuBLASLt", libs->cublasLtGetStatusString(s));
 }
 
-static cudaDataType type_of(int dtype) {
+static cudaDataType type_of(int dtype, bool e5m2) {
+  if (dtype == LT_U8) return e5m2 ? CUDA_R_8F_E5M2 : CUDA_R_8F_E4M3;
   return dtype == LT_F16 ? CUDA_R_16F : dtype == LT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
@@ -76,6 +78,7 @@ static key key_of(const lt_cuda_product *p) {
   k.bias = p->bias != nullptr;
   k.precision = static_cast<uint8_t>(p->a.dtype == LT_F32 ? lt_cuda_now.precision : 0);
   k.aligned[3] = k.bias ? alignment_of(p->bias) : 0;
+  k.e5m2[0] = p->e5m2_a, k.e5m2[1] = p->e5m2_b;
   return k;
 }
 
@@ -83,7 +86,8 @@ static key key_of(const lt_cuda_product *p) {
 static bool set_layout(const lt_cuda_libs *l, plan *p, int i, int dtype, int64_t rows,
                        int64_t cols) {
   int32_t batch = static_cast<int32_t>(p->k.batch);
-  return l->cublasLtMatrixLayoutCreate(&p->layout[i], type_of(dtype), static_cast<uint64_t>(rows),
+  cudaDataType type = type_of(dtype, i < 2 && p->k.e5m2[i]);
+  return l->cublasLtMatrixLayoutCreate(&p->layout[i], type, static_cast<uint64_t>(rows),
                                        static_cast<uint64_t>(cols), p->k.ld[i]) ==
              CUBLAS_STATUS_SUCCESS &&
          l->cublasLtMatrixLayoutSetAttribute(p->layout[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
@@ -99,8 +103,16 @@ static bool set(const lt_cuda_libs *l, plan *p, cublasLtMatmulDescAttributes_t w
          CUBLAS_STATUS_SUCCESS;
 }
 
+/* The addresses of one product; cuBLASLt's A is our B. */
+static bool point(const lt_cuda_libs *l, plan *p, const lt_cuda_product *product) {
+  return (!p->k.bias || set(l, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product->bias)) &&
+         (p->k.dtype != LT_U8 ||
+          (set(l, p, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, product->scale_b) &&
+           set(l, p, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, product->scale_a)));
+}
+
 /* cuBLASLt's A is our B. */
-static bool describe(const lt_cuda_libs *l, plan *p, const void *bias) {
+static bool describe(const lt_cuda_libs *l, plan *p, const lt_cuda_product *product) {
   const key *k = &p->k;
   static const cublasComputeType_t computes[] = {
       CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF};
@@ -112,7 +124,7 @@ static bool describe(const lt_cuda_libs *l, plan *p, const void *bias) {
   uint32_t end = k->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   return set(l, p, CUBLASLT_MATMUL_DESC_TRANSA, b) && set(l, p, CUBLASLT_MATMUL_DESC_TRANSB, a) &&
          set(l, p, CUBLASLT_MATMUL_DESC_EPILOGUE, end) &&
-         (!k->bias || set(l, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias)) &&
+         point(l, p, product) &&
          set_layout(l, p, 0, k->dtype, k->a_transposed ? k->m : k->k,
                     k->a_transposed ? k->k : k->m) &&
          set_layout(l, p, 1, k->dtype, k->b_transposed ? k->k : k->n,
@@ -168,7 +180,8 @@ static void drop(const lt_cuda_libs *l, plan *p) {
 }
 
 /* The plan of a key; NULL: no memory. Under the lock. */
-static plan *plan_of(const lt_cuda_libs *l, cache *at, const key *k, const void *bias) {
+static plan *plan_of(const lt_cuda_libs *l, cache *at, const key *k,
+                     const lt_cuda_product *product) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
   const uint8_t *bytes = reinterpret_cast<const uint8_t *>(k);
   for (size_t i = 0; i < sizeof *k; i++) hash = (hash ^ bytes[i]) * 1099511628211u;
@@ -183,7 +196,7 @@ static plan *plan_of(const lt_cuda_libs *l, cache *at, const key *k, const void 
   drop(l, p);
   p->k = *k;
   p->made = true;
-  p->fits = describe(l, p, bias) && choose(l, at, p);
+  p->fits = describe(l, p, product) && choose(l, at, p);
   return p;
 }
 
@@ -228,8 +241,8 @@ bool lt_cuda_gemm_has_library(lt_ctx *c) {
 /* Under the lock. */
 static bool multiply(lt_ctx *c, const lt_cuda_libs *libs, cache *at, plan *p,
                      const lt_cuda_product *product) {
-  if (p->k.bias && !set(libs, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product->bias))
-    return lt_cuda_fail(c, LT_EDEVICE, "cuBLASLt: refuses a bias");
+  if (!point(libs, p, product))
+    return lt_cuda_fail(c, LT_EDEVICE, "cuBLASLt: refuses a bias or scales");
   float alpha = static_cast<float>(product->alpha), beta = static_cast<float>(product->beta);
   return ok(c, libs,
             libs->cublasLtMatmul(at->handle, p->what, &alpha, product->b.data, p->layout[1],
@@ -246,7 +259,7 @@ static bool try_product(lt_ctx *c, const lt_cuda_libs *libs, const lt_cuda_produ
   cache *at = &caches[lt_cuda_now.index];
   std::lock_guard<std::mutex> hold(at->lock);
   if (!open_cache(c, libs, at)) return false;
-  plan *p = plan_of(libs, at, &k, product->bias);
+  plan *p = plan_of(libs, at, &k, product);
   if (p == nullptr) return lt_cuda_fail(c, LT_EMEMORY, "out of memory");
   *taken = p->fits;
   *needed = p->fits ? p->workspace : 0;

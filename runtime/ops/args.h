@@ -50,6 +50,11 @@ enum {
 #define LT_CHOICES_nonlinearity "tanh|relu"
 enum { LT_NONLINEARITY_tanh, LT_NONLINEARITY_relu };
 
+enum { LT_FLOAT8_E4M3, LT_FLOAT8_E5M2 };
+#define LT_CHOICES_format "e4m3|e5m2"
+#define LT_CHOICES_format_a LT_CHOICES_format
+#define LT_CHOICES_format_b LT_CHOICES_format
+
 #define LT_CHOICES_mode "constant|reflect|replicate|circular"
 enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 
@@ -298,6 +303,11 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 /* Matrix products. */
 #define LT_ARGS_matmul(A)
 #define LT_ARGS_linear(A)
+#define LT_ARGS_quantize_float8(A) A(CHOICE, format, LT_FLOAT8_E4M3)
+#define LT_ARGS_dequantize_float8(A) A(CHOICE, format, LT_FLOAT8_E4M3)
+#define LT_ARGS_scaled_mm(A)                                                         \
+  A(CHOICE, format_a, LT_FLOAT8_E4M3) A(CHOICE, format_b, LT_FLOAT8_E4M3)            \
+  A(DTYPE, dtype, LT_DTYPE_NONE)
 
 /* Convolutions of 1 to 3 dims. convolution is the kernel that they are made of. */
 #define LT_ARGS_conv(A)                                                      \

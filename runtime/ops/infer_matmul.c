@@ -32,6 +32,48 @@ bool lt_infer_matmul(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+static bool is_number(const lt_tensor *t) { return t->dtype == LT_F32 && t->ndim == 0; }
+
+bool lt_infer_quantize_float8(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *x = i->in[0], *scale = i->in[1];
+  if (!lt_dtype_is_float((lt_dtype)x->dtype) || !is_number(scale))
+    return lt_fail(c, LT_EARG, "quantize_float8: needs floats and a scale, a number [] of f32: got "
+                               "%s and %s", LT_TENSOR_STR(x), LT_TENSOR_STR(scale));
+  i->out[0].shape = lt_tensor_shape(x);
+  i->out[0].dtype = LT_U8;
+  return true;
+}
+
+static bool has_bits(lt_ctx *c, const lt_infer *i, int k) {
+  return i->in[k]->dtype == LT_U8 ||
+         lt_fail(c, LT_EDTYPE, "%s: needs bits of quantize_float8 (u8), got %s", i->op->name,
+                 LT_TENSOR_STR(i->in[k]));
+}
+
+bool lt_infer_dequantize_float8(lt_ctx *c, lt_infer *i) {
+  i->out[0].shape = lt_tensor_shape(i->in[0]);
+  i->out[0].dtype = LT_F32;
+  return has_bits(c, i, 0);
+}
+
+bool lt_infer_scaled_mm(lt_ctx *c, lt_infer *i) {
+  const lt_args_scaled_mm *args = i->args;
+  const lt_tensor *a = i->in[0], *b = i->in[1];
+  if (!has_bits(c, i, 0) || !has_bits(c, i, 1)) return false;
+  if (a->ndim != 2 || b->ndim != 2 || a->size[1] != b->size[1])
+    return lt_fail(c, LT_ESHAPE, "scaled_mm: needs matrices [M, K] and [N, K], got %s and %s",
+                   LT_TENSOR_STR(a), LT_TENSOR_STR(b));
+  for (int k = 2; k < 4; k++)
+    if (!is_number(i->in[k]))
+      return lt_fail(c, LT_EARG, "scaled_mm: scale_%c must be a number [] of f32, got %s",
+                     k == 2 ? 'a' : 'b', LT_TENSOR_STR(i->in[k]));
+  i->out[0].shape = lt_shape_of(2, (int64_t[]){a->size[0], b->size[0]});
+  i->out[0].dtype = args->dtype == LT_DTYPE_NONE ? LT_F32 : args->dtype;
+  return (lt_dtype_is_float(i->out[0].dtype) && i->out[0].dtype != LT_F64) ||
+         lt_fail(c, LT_EDTYPE, "scaled_mm: the result is f32, f16 or bf16, got dtype = %s",
+                 lt_dtype_name(i->out[0].dtype));
+}
+
 /* x [.., in], weight [out, in] and bias [out], or weight [in] and bias []. */
 bool lt_infer_linear(lt_ctx *c, lt_infer *i) {
   const lt_tensor *x = i->in[0], *w = i->in[1], *bias = i->n_in > 2 ? i->in[2] : NULL;

@@ -252,6 +252,42 @@ static bool dropout(lt_ctx *c, trial *t) {
   return t->number == 0;
 }
 
+/* Bits of positive numbers up to 120, which both formats have, and their scales. */
+static lt_tensor *float8(lt_ctx *c, lt_shape s, uint64_t seed) {
+  return values(c, LT_U8, s, seed, 0, 120);
+}
+static lt_tensor *scale(lt_ctx *c) { return values(c, LT_F32, SHAPE(), 5, 0.5, 3); }
+
+static bool quantize_float8(lt_ctx *c, trial *t) {
+  if (t->number > 1 || !lt_dtype_is_float(t->dtype)) return false;
+  ((lt_args_quantize_float8 *)(void *)t->args)->format = t->number;
+  put(c, t, 0, SHAPE(3, 501));
+  t->in[1] = scale(c);
+  t->n = 2;
+  return true;
+}
+
+static bool dequantize_float8(lt_ctx *c, trial *t) {
+  if (t->number > 1 || t->dtype != LT_U8) return false;
+  ((lt_args_dequantize_float8 *)(void *)t->args)->format = t->number;
+  t->in[0] = float8(c, SHAPE(3, 501), 1);
+  t->n = 1;
+  return true;
+}
+
+/* Dims that 16 divides, and others; e4m3 and e5m2. */
+static bool scaled_mm(lt_ctx *c, trial *t) {
+  lt_args_scaled_mm *a = (lt_args_scaled_mm *)(void *)t->args;
+  if (t->number > 3 || t->dtype != LT_U8) return false;
+  a->format_a = t->number / 2;
+  t->in[0] = float8(c, t->number % 2 == 0 ? SHAPE(32, 64) : SHAPE(33, 21), 1);
+  t->in[1] = float8(c, t->number % 2 == 0 ? SHAPE(48, 64) : SHAPE(5, 21), 2);
+  t->in[2] = scale(c), t->in[3] = scale(c);
+  t->n = 4;
+  t->slack = 10;
+  return true;
+}
+
 static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_unary] = unary,
     [LT_KIND_unary_backward] = unary,
@@ -311,6 +347,9 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_recurrent_backward] = recurrent_backward_trial,
     [LT_KIND_matmul] = matmul_trial,
     [LT_KIND_linear] = linear_trial,
+    [LT_KIND_quantize_float8] = quantize_float8,
+    [LT_KIND_dequantize_float8] = dequantize_float8,
+    [LT_KIND_scaled_mm] = scaled_mm,
     [LT_KIND_convolution] = conv_trial,
     [LT_KIND_conv_input] = conv_backward_trial,
     [LT_KIND_conv_weight] = conv_backward_trial,

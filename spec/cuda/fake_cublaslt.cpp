@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cuda/fakert.h"
+#include "ops/math/float8.h"
 #include "ops/math/half.h"
 
 [[noreturn]] static void die(const char *what) {
@@ -36,6 +37,7 @@ struct Desc {
   int32_t transposed[2]; /* cublasOperation_t */
   uint32_t epilogue;
   const void *bias;
+  const float *scale[2]; /* of A and B, if they are float8 */
 };
 
 struct Preference {
@@ -58,7 +60,9 @@ static_assert(sizeof(Algo) <= sizeof(cublasLtMatmulAlgo_t), "");
 
 template <class T> static T *as(void *p) { return static_cast<T *>(p); }
 
-static size_t item(cudaDataType t) { return t == CUDA_R_32F ? 4 : 2; }
+static bool is_float8(cudaDataType t) { return t == CUDA_R_8F_E4M3 || t == CUDA_R_8F_E5M2; }
+
+static size_t item(cudaDataType t) { return t == CUDA_R_32F ? 4 : is_float8(t) ? 1 : 2; }
 
 /* Sets a member from an attribute of the same size. */
 template <class T> static cublasStatus_t take(T *to, const void *from, size_t size) {
@@ -112,6 +116,8 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(cublasLtMatmulDes
     case CUBLASLT_MATMUL_DESC_TRANSB: return take(&d->transposed[1], from, size);
     case CUBLASLT_MATMUL_DESC_EPILOGUE: return take(&d->epilogue, from, size);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return take(&d->bias, from, size);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER: return take(&d->scale[0], from, size);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER: return take(&d->scale[1], from, size);
     default: die("an attribute of a product that this fake does not know");
   }
 }
@@ -120,7 +126,8 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_
                                                            cudaDataType type, uint64_t rows,
                                                            uint64_t cols, int64_t ld) {
   if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
-  demand(type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF, "an unknown dtype");
+  demand(type == CUDA_R_32F || type == CUDA_R_16F || type == CUDA_R_16BF || is_float8(type),
+         "an unknown dtype");
   demand(rows > 0 && cols > 0 && rows <= INT32_MAX && cols <= INT32_MAX, "an impossible size");
   demand(ld >= 0 && static_cast<uint64_t>(ld) >= rows, "columns that overlap: ld below rows");
   *out = new cublasLtMatrixLayoutOpaque_t();
@@ -176,6 +183,20 @@ static size_t reach(const Layout &l) {
          item(l.type);
 }
 
+/* What the manual asks of float8 products ("FP8 Kernels"): A transposed and B not, dims and memory
+   in pieces of 16, not both factors e5m2, a result of f32, f16 or bf16. */
+static void demand_float8(const Desc &what, const Layout &a, const Layout &b, const Layout &d) {
+  demand(is_float8(a.type) && is_float8(b.type), "a float8 times another dtype");
+  demand(a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3, "e5m2 times e5m2");
+  demand(!is_float8(d.type), "a result of float8");
+  demand(what.transposed[0] != CUBLAS_OP_N && what.transposed[1] == CUBLAS_OP_N,
+         "float8 factors that are not both in order of the terms");
+  demand(a.rows % 16 == 0 && a.cols % 16 == 0 && b.cols % 16 == 0 && a.ld % 16 == 0 &&
+             b.ld % 16 == 0,
+         "dims of float8 that are no multiples of 16");
+  demand(a.batch == 1, "a batch of float8 products");
+}
+
 struct Product {
   Desc what;
   Layout a, b, d;
@@ -195,8 +216,12 @@ static Product product_of(cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
   demand(memcmp(c, d, sizeof *c) == 0, "C and D lie differently");
   demand(p.a.batch == p.b.batch && p.a.batch == p.d.batch, "batch counts differ");
   demand(p.a.batch >= 1 && p.a.batch <= 65535, "an impossible batch count");
-  demand(p.a.type == p.b.type, "A and B are of different dtypes");
-  demand(p.d.type == p.a.type || p.d.type == CUDA_R_32F, "D is of an impossible dtype");
+  if (is_float8(p.a.type) || is_float8(p.b.type)) {
+    demand_float8(p.what, p.a, p.b, p.d);
+  } else {
+    demand(p.a.type == p.b.type, "A and B are of different dtypes");
+    demand(p.d.type == p.a.type || p.d.type == CUDA_R_32F, "D is of an impossible dtype");
+  }
   demand(p.a.step >= 0 && p.b.step >= 0, "a batch that goes backwards");
   int64_t whole = p.d.ld * static_cast<int64_t>(p.n - 1) + static_cast<int64_t>(p.m);
   int64_t m = static_cast<int64_t>(p.m);
@@ -225,6 +250,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
   bool old = fakert_capability() < 80;
   demand(!old || !rounds(p.what.compute), "TF32 or bf16 of a GPU without it");
   if (old && p.a.type == CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
+  demand(fakert_capability() >= 89 || !is_float8(p.a.type), "float8 of a GPU without it");
   Algo algo = {MAGIC, p.k >= 64 ? 4096u : 0u, {}, p.m, p.n, p.k};
   memcpy(algo.aligned, prefers->aligned, sizeof algo.aligned);
   memset(static_cast<void *>(out), 0, sizeof *out);
@@ -237,6 +263,8 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
 
 static float load(const void *p, cudaDataType t, int64_t at) {
   if (t == CUDA_R_32F) return static_cast<const float *>(p)[at];
+  if (is_float8(t))
+    return lt_float8_to_f32(static_cast<const uint8_t *>(p)[at], t == CUDA_R_8F_E5M2);
   uint16_t bits = static_cast<const uint16_t *>(p)[at];
   return t == CUDA_R_16F ? lt_f16_to_f32(bits) : lt_bf16_to_f32(bits);
 }
@@ -273,6 +301,7 @@ static void multiply(const Product &p, float alpha, const void *a, const void *b
   std::vector<float> x = floats(p.a, a, number, p.what.transposed[0] != CUBLAS_OP_N, compute);
   std::vector<float> y = floats(p.b, b, number, p.what.transposed[1] != CUBLAS_OP_N, compute);
   std::vector<float> sum(p.m);
+  if (is_float8(p.a.type)) alpha *= *p.what.scale[0] * *p.what.scale[1];
   for (uint64_t q = 0; q < p.n; q++) {
     sum.assign(p.m, 0.0f);
     for (uint64_t k = 0; k < p.k; k++)
@@ -320,6 +349,10 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmul(
   if (p.what.epilogue == CUBLASLT_EPILOGUE_BIAS) {
     demand_memory(p.what.bias, device, item(p.d.type), "the bias");
     fakert_touch(stream, p.what.bias, p.m * item(p.d.type), false, "cublasLtMatmul");
+  }
+  for (int k = 0; k < 2 && is_float8(p.a.type); k++) {
+    demand_memory(p.what.scale[k], device, sizeof(float), "a scale");
+    fakert_touch(stream, p.what.scale[k], sizeof(float), false, "cublasLtMatmul");
   }
   fakert_touch(stream, a, reach(p.a), false, "cublasLtMatmul");
   fakert_touch(stream, b, reach(p.b), false, "cublasLtMatmul");

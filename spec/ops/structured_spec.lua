@@ -20,6 +20,8 @@ local ELSEWHERE <const> = {
   sgd_step = "spec/c/update_test.c", adam_step = "spec/c/update_test.c",
   grads_norm = "spec/c/update_test.c", grads_scale = "spec/c/update_test.c",
   clip_grad_norm = "spec/c/update_test.c", clip_grad_value = "spec/c/update_test.c",
+  quantize_float8 = "spec/ops/float8_spec.lua", dequantize_float8 = "spec/ops/float8_spec.lua",
+  scaled_mm = "spec/ops/float8_spec.lua",
   ctc_loss = "spec/nn/ctc_loss_spec.lua", -- its derivative is by what log_softmax is made of
   arange = "spec/bind/create_spec.lua", linspace = "spec/ops/composites_spec.lua",
   eye = "spec/ops/composites_spec.lua", histc = "spec/ops/composites_spec.lua",

@@ -33,6 +33,18 @@ function Precision:forward_context()
   return self.autocast and c.autocast(self.autocast) or nil
 end
 
+--- Called after each step of an optimizer, on all ranks.
+function Precision:after_step() end
+
+--- Called when a run ends: undoes what convert_module did to the module's layers.
+function Precision:teardown() end
+
+--- Returns what a checkpoint has of it, to be given to load_state_dict; or nil.
+function Precision:state_dict() return nil end
+
+--- Restores it from a checkpoint.
+function Precision:load_state_dict(state) end
+
 --- Clips the gradients of an optimizer: by their total norm ("norm") or each element ("value").
 function Precision:clip_gradients(optimizer, clip_val, algorithm)
   optimizer:clip_gradients(clip_val, algorithm)

@@ -72,6 +72,7 @@ return { fields = {
   metrics = { map = "table", optional = true },
   modes = { optional = true, fields = { evaluating = NAMES, frozen = NAMES } },
   optimizer_states = { list = "any", optional = true },
+  precision = "table?", -- state of the Precision, as scales of float8
   random = { map = "integer", optional = true },
   rank_gradients = { optional = true, list = { fields = {
     gradients = { map = "tensor" }, used = "number", weight = "number",

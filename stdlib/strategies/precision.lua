@@ -17,13 +17,15 @@ local MIXED <const> = { ["16-mixed"] = "f16", ["bf16-mixed"] = "bf16" }
 -- The dtype of weights and of batches.
 local TRUE <const> = { ["16-true"] = "f16", ["64-true"] = "f64", ["bf16-true"] = "bf16" }
 
-local NAMES <const> = { "16-mixed", "16-true", "32-true", "64-true", "bf16-mixed", "bf16-true" }
-
--- Names of Lightning that are refused, and why.
-local ABSENT <const> = {
-  ["transformer-engine"] = "8-bit products are not supported: write 'bf16-mixed'",
-  ["transformer-engine-float16"] = "8-bit products are not supported: write '16-mixed'",
+-- nn.Linear in float8; the dtype of the rest, and of weights where `whole`.
+local FLOAT8 <const> = {
+  ["fp8-mixed"] = { autocast = "bf16" },
+  ["transformer-engine"] = { autocast = "bf16", whole = true },
+  ["transformer-engine-float16"] = { autocast = "f16", whole = true },
 }
+
+local NAMES <const> = { "16-mixed", "16-true", "32-true", "64-true", "bf16-mixed", "bf16-true",
+  "fp8-mixed", "transformer-engine", "transformer-engine-float16" }
 
 -- Weights, and floating tensors of batches, in one dtype.
 local function whole(name, dtype)
@@ -49,9 +51,13 @@ function precision.plugin(value, where)
     if word == "16-mixed" then fields.scaler = require "ltrain.optim.GradScaler"() end
     return Precision.adopt(fields, "precision")
   end
-  errors.blame("%s: precision = %s: %s", where or "Trainer", errors.show(value),
-    ABSENT[word] or ("must be one of %s%s"):format(table.concat(NAMES, ", "),
-      errors.did_you_mean(word, NAMES)))
+  local float8 = FLOAT8[word]
+  if float8 then
+    local Float8Precision = require "ltrain.strategies.float8.Float8Precision"
+    return Float8Precision(word, float8.autocast, float8.whole and whole(word, float8.autocast))
+  end
+  errors.blame("%s: precision = %s: must be one of %s%s", where or "Trainer", errors.show(value),
+    table.concat(NAMES, ", "), errors.did_you_mean(word, NAMES))
 end
 
 --- The precision to use on a device in place of `own`, and what to say about it: "16-mixed" on the

@@ -305,6 +305,7 @@ local function close(state, err)
   end
   optimize.release(state)
   state.strategy:teardown()
+  state.precision:teardown()
   state.strategy.module = state.outer_module
   loop.leave()
   loop.set_draws(state.draws) -- a hook of another run has begun this one

@@ -137,6 +137,7 @@ local function add_run(saved, state, held, now)
   saved.loops = loop_states(trainer, now)
   saved.slices, saved.rank_gradients = now.open.slices, now.open.rank_gradients
   saved.MixedPrecision = state.scaler and state.scaler:state_dict() or nil
+  saved.precision = state.precision:state_dict()
   saved.loggers = logger_states(trainer)
   local data = state.data_module
   if data and data.state_dict then saved.data_module = data:state_dict() end
@@ -338,6 +339,7 @@ function checkpoint.restore_fit(state, saved, path)
   module_modes.restore(state, saved.modes)
   local scaler = state.scaler
   if scaler and saved.MixedPrecision then scaler:load_state_dict(saved.MixedPrecision) end
+  if saved.precision then state.precision:load_state_dict(saved.precision) end
   partial_metrics.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)
   for logger, own in continued(state, saved) do

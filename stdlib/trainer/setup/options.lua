@@ -81,7 +81,9 @@ return {
   precision = { type = "integer|string",
     doc = "dtypes: '32-true' (32, the default); 'bf16-mixed' ('bf16') and '16-mixed' (16): matrix "
       .. "products and convolutions in bf16 or f16, weights in f32; 'bf16-true', '16-true' and "
-      .. "'64-true' (64): weights and batches in this dtype" },
+      .. "'64-true' (64): weights and batches in this dtype; 'fp8-mixed': as 'bf16-mixed', with "
+      .. "nn.Linear in float8; 'transformer-engine', 'transformer-engine-float16': the same with "
+      .. "weights in bf16 or f16" },
   matmul_precision = { type = "string", set = "option", choices = { "highest", "high", "medium" },
     doc = "products of f32 on GPUs: in f32, in TF32 ('high'), which is faster and rounds factors "
       .. "to 11 bits, or in bf16 ('medium'), to 8 bits; default: as set by "

@@ -92,6 +92,7 @@ local function after_step(self, optimizer, taken)
   self._is_updating = false
   shared_gradients.stepped(state, optimizer)
   state.scaling:end_step(optimizer)
+  state.precision:after_step()
   if not taken then return end
   state.step_count:add()
   call_after_step_hook(state, optimizer)
