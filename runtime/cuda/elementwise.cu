@@ -90,6 +90,8 @@ static __device__ inline void apply_row(int op, const T (*v)[N], T *y, T p, T q)
     case LT_ROW_MASKED_FILL: EACH(row::masked_fill_<T>) break;
     CASE_f32(TO_FLOAT8, to_float8_)
     CASE_f32(OF_FLOAT8, of_float8_)
+    CASE_f32(GELU_HALF, gelu_half_)
+    CASE_f32(GELU_HALF_BACKWARD, gelu_half_backward_)
   }
 }
 
@@ -261,6 +263,13 @@ template <class T, int N, int HOW, int IN = 4> static bool issue(lt_ctx *c, cons
   return lt_cuda_grid(c, rows<T, N, HOW, IN>, (threads + THREADS - 1) / THREADS, THREADS, 0, *j);
 }
 
+/* The same for all layouts of memory: a view gets the bits that a copy of it gets. */
+static int row_of_halves(int op) {
+  return op == LT_OP_gelu            ? LT_ROW_GELU_HALF
+         : op == LT_OP_gelu_backward ? LT_ROW_GELU_HALF_BACKWARD
+                                     : op;
+}
+
 /* Kernels of eight elements are for halves only, where they make an access of 16 bytes; those with
    two operands have a form with fewer registers, and so more threads at a time. */
 static bool run_piece(void *ud, const lt_cuda_iter *it) {
@@ -270,6 +279,7 @@ static bool run_piece(void *ud, const lt_cuda_iter *it) {
   bool taken = false;
   if (j->op == LT_ROW_COPY && (!lt_cuda_transpose(c, it, &taken) || taken)) return taken;
   j->it = *it;
+  if (p->compute == LT_CUDA_F32 && is_of_halves(j)) j->op = row_of_halves(j->op);
   int how = layout_of(j, 4);
   if (calls(j->op))
     return p->compute == LT_CUDA_F32 ? issue<float, 4, CALLED>(c, j)

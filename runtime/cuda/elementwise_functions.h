@@ -4,6 +4,7 @@
 #ifndef LT_CUDA_ELEMENTWISE_FUNCTIONS_H
 #define LT_CUDA_ELEMENTWISE_FUNCTIONS_H
 
+#include "cuda/gelu_half.h"
 #include "cuda/tile.h"
 #include "ops/math/float8.h"
 #include "ops/math/special.h"
@@ -89,6 +90,10 @@ LT_ROW(masked_fill_, , v[1] != 0 ? p : v[0])
 LT_ROW(to_float8_, , lt_f32_to_float8(static_cast<float>(v[0] * v[1]), p != 0))
 LT_ROW(of_float8_, , lt_float8_to_f32(static_cast<uint8_t>(v[0]), p != 0))
 
+/* Rows in place of those of f32 where all memory is of 16 bits. */
+LT_ROW(gelu_half_, , lt_gelu_half(v[0]))
+LT_ROW(gelu_half_backward_, , v[0] * lt_gelu_half_slope(v[1]))
+
 #undef LT_ROW
 #undef K
 } // namespace row
@@ -100,7 +105,9 @@ enum {
   LT_ROW_WHERE,
   LT_ROW_MASKED_FILL,
   LT_ROW_TO_FLOAT8,
-  LT_ROW_OF_FLOAT8
+  LT_ROW_OF_FLOAT8,
+  LT_ROW_GELU_HALF,
+  LT_ROW_GELU_HALF_BACKWARD
 };
 
 /* Whether T has the row: integers have no derivatives and no floating rows, floats no bits. */
