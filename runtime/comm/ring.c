@@ -7,12 +7,11 @@
    report that is mixed. */
 #include "comm/ring.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/write_all.h"
 #include "comm/comm.h"
 #include "comm/atomic_copy.h"
 #include "tensor/dtype.h"
@@ -85,17 +84,6 @@ static size_t line_of(const lt_heartbeat *h, uint64_t number, const lt_ring_entr
   return (size_t)(n < LINE ? n : LINE - 1);
 }
 
-static bool write_all(int fd, const char *text, size_t n) {
-  while (n > 0) {
-    ssize_t k = write(fd, text, n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return false;
-    text += k;
-    n -= (size_t)k;
-  }
-  return true;
-}
-
 bool lt_ring_write(const lt_heartbeat *h, int fd) {
   uint64_t count = atomic_load_explicit(&h->ring_count, memory_order_acquire);
   /* The oldest one is left out: it is the next to be overwritten. */
@@ -104,7 +92,7 @@ bool lt_ring_write(const lt_heartbeat *h, int fd) {
     char line[LINE];
     lt_string_table_get(&entry, &h->ring[(k - 1) % LT_RING], sizeof entry);
     /* By write(2), without a buffer: the process may be about to end. */
-    if (!write_all(fd, line, line_of(h, k, &entry, line))) return false;
+    if (!lt_write_all(fd, line, line_of(h, k, &entry, line))) return false;
   }
   return true;
 }

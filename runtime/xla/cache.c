@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/write_all.h"
+
 enum { FILES = 1 << 16, HOUR = 3600 };
 static const char MAGIC[8] = "ltxla 1";
 static const char ENDING[] = ".xla";
@@ -88,18 +90,6 @@ static bool read_all(int file, char *to, size_t size) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     to += n;
-    size -= (size_t)n;
-  }
-  return true;
-}
-
-static bool write_all(int file, const void *from, size_t size) {
-  const char *at = from;
-  while (size > 0) {
-    ssize_t n = write(file, at, size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n;
     size -= (size_t)n;
   }
   return true;
@@ -228,7 +218,7 @@ static bool write_file(const char *path, const lt_cache_key *key, const void *ex
   h.sum = sum_of(&h, at, rest);
   memcpy(all, &h, sizeof h);
   int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  bool ok = file >= 0 && write_all(file, all, sizeof h + rest);
+  bool ok = file >= 0 && lt_write_all(file, all, sizeof h + rest);
   int why = errno;
   if (file >= 0 && close(file) != 0 && ok) {
     ok = false;

@@ -82,6 +82,14 @@ static void append_list(lt_hlo_text *h, const int64_t *list, int n) {
   }
 }
 
+static void append_values(lt_hlo_text *h, const lt_hlo *list, int n,
+                          void (*one)(lt_hlo_text *, const lt_hlo *)) {
+  for (int k = 0; k < n; k++) {
+    if (k > 0) append_text(h, ", ");
+    one(h, &list[k]);
+  }
+}
+
 static void put(lt_hlo_text *h, const char *format, va_list arguments) {
   for (const char *at = format; *at != 0;) {
     size_t plain = strcspn(at, "$@%");
@@ -97,6 +105,10 @@ static void put(lt_hlo_text *h, const char *format, va_list arguments) {
     if (*at == 'l') {
       const int64_t *list = va_arg(arguments, const int64_t *);
       append_list(h, list, va_arg(arguments, int));
+    }
+    if (*at == 'v' || *at == 't') {
+      const lt_hlo *list = va_arg(arguments, const lt_hlo *);
+      append_values(h, list, va_arg(arguments, int), *at == 'v' ? append_name : append_type);
     }
     at++;
   }
@@ -310,13 +322,8 @@ lt_hlo lt_hlo_join(lt_hlo_text *h, int n, const lt_hlo *x, int dim) {
   if (n == 1) return x[0];
   lt_hlo y = x[0];
   for (int k = 1; k < n; k++) y.size[dim] += x[k].size[dim];
-  y.id = ++h->values, y.part = -1;
-  lt_hlo_put(h, "$ = stablehlo.concatenate ", &y);
-  for (int k = 0; k < n; k++) lt_hlo_put(h, "$, ", &x[k]);
-  lt_hlo_put(h, "dim = %d : (", (int64_t)dim);
-  for (int k = 0; k < n; k++) lt_hlo_put(h, "%s@", k > 0 ? ", " : "", &x[k]);
-  lt_hlo_put(h, ") -> @\n", &y);
-  return y;
+  return lt_hlo_line(h, y, "stablehlo.concatenate %v, dim = %d : (%t) -> @", x, n, (int64_t)dim, x,
+                     n, &y);
 }
 
 /* ---- sums and products ---- */

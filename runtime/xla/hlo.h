@@ -35,7 +35,8 @@ typedef struct lt_hlo {
 } lt_hlo;
 
 /* Text by a format: $ the name of a value (const lt_hlo *), @ its type, %s a text, %d an int64_t,
-   %l a list (const int64_t *, int), %% itself. */
+   %l a list (const int64_t *, int), %v and %t the names and the types of a list of values (const
+   lt_hlo *, int), %% itself. */
 void lt_hlo_put(lt_hlo_text *h, const char *format, ...);
 /* A line: "%7 = " and the format; `out` gets its name and keeps its type. */
 lt_hlo lt_hlo_line(lt_hlo_text *h, lt_hlo out, const char *format, ...);

@@ -110,6 +110,12 @@ int lt_lower_computed_in(int type) {
   return type == LT_F32 || type == LT_F16 || type == LT_BF16 ? LT_F32 : LT_I64;
 }
 
+const void *lt_lower_find(const void *rows, size_t n, size_t size, const char *name) {
+  for (const char *at = rows; n > 0; n--, at += size)
+    if (strcmp(*(const char *const *)(const void *)at, name) == 0) return at;
+  return NULL;
+}
+
 bool lt_lower_is(const lt_lowering *l, const char *name) {
   return strcmp(lt_xla_host->op_name(l->op), name) == 0;
 }

@@ -16,19 +16,13 @@ void lt_loop_begin(lt_hlo_text *h, int64_t steps, int n, const lt_hlo *first, lt
   }
   lt_hlo_put(h, "%%%d:%d = stablehlo.while(", (int64_t)id, (int64_t)n);
   for (int k = 0; k < n; k++) lt_hlo_put(h, "%s$ = $", k > 0 ? ", " : "", &state[k], &first[k]);
-  lt_hlo_put(h, ") : ");
-  for (int k = 0; k < n; k++) lt_hlo_put(h, "%s@", k > 0 ? ", " : "", &state[k]);
-  lt_hlo_put(h, "\ncond {\n");
+  lt_hlo_put(h, ") : %t\ncond {\n", state, n);
   lt_hlo more = lt_hlo_compare(h, "LT", state[0], lt_hlo_integer(h, steps, state[0]));
   lt_hlo_put(h, "stablehlo.return $ : @\n} do {\n", &more, &more);
 }
 
 void lt_loop_end(lt_hlo_text *h, int n, const lt_hlo *next) {
-  lt_hlo_put(h, "stablehlo.return ");
-  for (int k = 0; k < n; k++) lt_hlo_put(h, "%s$", k > 0 ? ", " : "", &next[k]);
-  lt_hlo_put(h, " : ");
-  for (int k = 0; k < n; k++) lt_hlo_put(h, "%s@", k > 0 ? ", " : "", &next[k]);
-  lt_hlo_put(h, "\n}\n");
+  lt_hlo_put(h, "stablehlo.return %v : %t\n}\n", next, n, next, n);
 }
 
 lt_hlo lt_step_of(lt_hlo_text *h, lt_hlo x, lt_hlo at) {

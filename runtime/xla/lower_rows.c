@@ -38,13 +38,7 @@ static const struct row {
 #undef K
 };
 
-static const struct row *row_of(const char *name) {
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-    if (strcmp(rows[k].name, name) == 0) return &rows[k];
-  return NULL;
-}
-
-bool lt_lower_is_row(const char *name) { return row_of(name) != NULL; }
+bool lt_lower_is_row(const char *name) { return LT_FIND(rows, name) != NULL; }
 
 static lt_scalar_kind scalar_kind(const lt_lowering *l, const char *name) {
   const lt_scalar *s = lt_lower_argument(l, name);
@@ -112,7 +106,7 @@ static void bound(lt_lowering *l, lt_terms *terms, const char *name, const char 
 }
 
 LT_LOWERING(row) {
-  const struct row *r = row_of(lt_xla_host->op_name(l->op));
+  const struct row *r = LT_FIND(rows, lt_xla_host->op_name(l->op));
   int type = computed_in(l, r->kind);
   bool backward = r->kind >= of_unary_backward;
   lt_terms terms = {0};
@@ -139,7 +133,7 @@ LT_LOWERING(row) {
 /* The text is read without keeping any, of operands that have a name each. */
 bool lt_lower_row_takes(const char *name, int type) {
   static const char *const names[] = {"g", "x", "y", "a", "b", "p", "q"};
-  const struct row *r = row_of(name);
+  const struct row *r = LT_FIND(rows, name);
   lt_hlo_text text = {.discard = true};
   lt_terms terms = {0};
   lt_hlo like = lt_hlo_scalar(lt_lower_computed_in(type)), x = like;

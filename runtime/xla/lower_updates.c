@@ -17,13 +17,7 @@ static const struct update {
 #include "ops/updates.def"
 };
 
-static const struct update *update_of(const char *name) {
-  for (size_t k = 0; k < sizeof updates / sizeof *updates; k++)
-    if (strcmp(updates[k].name, name) == 0) return &updates[k];
-  return NULL;
-}
-
-bool lt_lower_is_update(const char *name) { return update_of(name) != NULL; }
+bool lt_lower_is_update(const char *name) { return LT_FIND(updates, name) != NULL; }
 
 static double argument(const lt_call *call, const char *name) {
   return *(const double *)lt_xla_host->argument(call, name);
@@ -74,7 +68,7 @@ static lt_hlo group(lt_lowering *l, int k, int type) {
 }
 
 LT_LOWERING(update) {
-  const struct update *u = update_of(lt_xla_host->op_name(l->op));
+  const struct update *u = LT_FIND(updates, lt_xla_host->op_name(l->op));
   int states = (int)lt_lower_int(l, "states"), n = l->n_in / (2 + states);
   lt_hlo refused = refused_of(l);
   const char *sign = lt_lower_flag(l, "maximize") ? "-g" : "g";

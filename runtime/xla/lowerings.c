@@ -23,15 +23,15 @@ static const struct derived {
 };
 
 static lt_lower *find_lower(const char *name) {
-  for (size_t k = 0; k < sizeof entries / sizeof *entries; k++)
-    if (strcmp(entries[k].name, name) == 0) return entries[k].lower;
+  const struct entry *e = LT_FIND(entries, name);
+  if (e != NULL) return e->lower;
   if (lt_lower_is_update(name)) return lt_lower_update;
   return lt_lower_is_row(name) ? lt_lower_row : NULL;
 }
 
 static lt_derive *find_derive(const char *name) {
-  for (size_t k = 0; k < sizeof derivations / sizeof *derivations; k++)
-    if (strcmp(derivations[k].name, name) == 0) return derivations[k].derive;
+  const struct derived *d = LT_FIND(derivations, name);
+  if (d != NULL) return d->derive;
   return lt_lower_is_update(name) ? lt_derive_update : NULL;
 }
 

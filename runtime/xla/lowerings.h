@@ -78,6 +78,10 @@ lt_hlo lt_lower_by(lt_hlo_text *h, lt_hlo like, const char *text, int n, const l
   lt_lower_by(h, like, text, (int)(sizeof((lt_hlo[]){__VA_ARGS__}) / sizeof(lt_hlo)), \
               (lt_hlo[]){__VA_ARGS__})
 
+/* The row of a table that has a name, which its rows begin with; NULL: none. */
+const void *lt_lower_find(const void *rows, size_t n, size_t size, const char *name);
+#define LT_FIND(rows, name) lt_lower_find(rows, sizeof(rows) / sizeof *(rows), sizeof *(rows), name)
+
 /* Whether the op has this name; whether it is a row of unary.def or binary.def, of updates.def. */
 bool lt_lower_is(const lt_lowering *l, const char *name);
 bool lt_lower_is_row(const char *name);

@@ -100,13 +100,8 @@ static lt_hlo places(lt_hlo_text *h, const lt_flat_view *v, lt_hlo offset) {
 
 static lt_hlo dynamic_slice(lt_hlo_text *h, lt_hlo whole, const box *b, const lt_hlo *at) {
   lt_hlo y = lt_hlo_of(whole.type, whole.ndim, b->size);
-  y.id = ++h->values;
-  lt_hlo_put(h, "$ = stablehlo.dynamic_slice $", &y, &whole);
-  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", $", &at[k]);
-  lt_hlo_put(h, ", sizes = [%l] : (@", b->size, whole.ndim, &whole);
-  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", @", &at[k]);
-  lt_hlo_put(h, ") -> @\n", &y);
-  return y;
+  return lt_hlo_line(h, y, "stablehlo.dynamic_slice $, %v, sizes = [%l] : (@, %t) -> @", &whole, at,
+                     whole.ndim, b->size, whole.ndim, &whole, at, whole.ndim, &y);
 }
 
 static lt_hlo slice(lt_hlo_text *h, lt_hlo x, const lt_flat_view *v, const box *b, lt_hlo offset) {
@@ -144,14 +139,8 @@ lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v, lt_hlo o
 }
 
 static lt_hlo update_slice(lt_hlo_text *h, lt_hlo whole, lt_hlo part, const lt_hlo *at) {
-  lt_hlo y = whole;
-  y.id = ++h->values, y.part = -1;
-  lt_hlo_put(h, "$ = stablehlo.dynamic_update_slice $, $", &y, &whole, &part);
-  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", $", &at[k]);
-  lt_hlo_put(h, " : (@, @", &whole, &part);
-  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", @", &at[k]);
-  lt_hlo_put(h, ") -> @\n", &y);
-  return y;
+  return lt_hlo_line(h, whole, "stablehlo.dynamic_update_slice $, $, %v : (@, @, %t) -> @", &whole,
+                     &part, at, whole.ndim, &whole, &part, at, whole.ndim, &whole);
 }
 
 lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view *v, lt_hlo offset,
