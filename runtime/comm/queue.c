@@ -81,7 +81,7 @@ const int64_t *lt_work_extents(const lt_work *w) { return w->extents; }
 static void progress(lt_ctx *c, void *ud) {
   lt_group *root = ud;
   c->progress = NULL;
-  if (lt_comm_refusal != NULL) return; /* a child that is no rank */
+  if (lt_comm_refusal != NULL) return; /* a child that is not a rank */
   lt_queue_drive(c, root);
   if (root->pending > 0) c->progress = progress;
 }

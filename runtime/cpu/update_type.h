@@ -4,7 +4,7 @@
    `sign` (maximize) stands where its product is exact, so that it changes no rounding.
 
    Where gradients stay 0 (pixels that are always black, units that died), moments shrink until they
-   are no normal numbers any more, and stay so, rounding to themselves; CPUs are ten times slower
+   are subnormal then, and stay so, rounding to themselves; CPUs are ten times slower
    with such. They are 0 here. */
 
 /* Parameters p, gradients g, momentum m (as PyTorch's SGD). Nesterov looks ahead by adding momentum

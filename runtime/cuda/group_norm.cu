@@ -43,8 +43,8 @@ static lt_cuda_norm norm_of(const lt_args_group_norm *a) {
   return {1u << 2 | 1u << 3, a->eps, true, nullptr, a->num_groups};
 }
 
-/* Row-major operands alone: other layouts are copied, as groups of channels-last memory are no
-   lines. */
+/* Row-major operands alone: other layouts are copied, as groups of channels-last memory are
+   not lines. */
 LT_CUDA_KERNEL(group_norm) {
   lt_view v[4], y, own;
   const lt_args_group_norm *a = lt_cuda_args<lt_args_group_norm>(call);

@@ -28,7 +28,7 @@ typedef struct decimal {
   bool negative, point;
 } decimal;
 
-/* Leading zeros are no digits of the mantissa, but move the point. */
+/* Leading zeros are not digits of the mantissa, but move the point. */
 static void add_digit(decimal *d, char ch, bool behind_point) {
   if (d->digits > 0 || ch != '0') d->digits++;
   if (d->digits <= MAX_DIGITS) d->mantissa = 10 * d->mantissa + (uint64_t)(ch - '0');

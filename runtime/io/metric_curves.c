@@ -138,8 +138,8 @@ static bool add_row(lt_curves *t, double epoch, double step) {
   return true;
 }
 
-/* An empty cell, or one that is no number, is no point of its curve. Cells beyond the header's
-   columns are ignored. */
+/* An empty cell, or one that is not a number, is not a point of its curve. Cells beyond the
+   header's columns are ignored. */
 static bool read_row(lt_curves *t, const char *line, size_t n) {
   double epoch = 0, step = 0;
   const char *end = line + n;

@@ -30,7 +30,7 @@ static ncclDataType_t type_of(lt_dtype dtype) {
   return ncclNumTypes;
 }
 
-/* Its minima and maxima pass over nan, and its sums of bytes that are 0 or 1 are no "or". */
+/* Its minima and maxima pass over nan, and its sums of bytes that are 0 or 1 are not an "or". */
 bool lt_nccl_reduces(lt_dtype dtype, lt_comm_reduce reduce) {
   if (type_of(dtype) == ncclNumTypes || dtype == LT_BOOL) return false;
   return reduce == LT_COMM_SUM || reduce == LT_COMM_PROD;

@@ -100,7 +100,7 @@ bool lt_expand_multi_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out
 }
 
 /* The ids of each row before its first -1, as counts [.., C] and as a mask [.., C]: a running sum
-   of the negatives marks what comes after, even if it is no -1. Adding ones by scatter_add instead
+   of the negatives marks what comes after, even if it is not -1. Adding ones by scatter_add instead
    of a loop over rows keeps it on the device. */
 static lt_tensor *listed(lt_ctx *c, lt_tensor *ids, lt_dtype dtype, lt_tensor **absent) {
   int last = ids->ndim - 1;

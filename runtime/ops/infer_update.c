@@ -8,7 +8,7 @@
 #include "ops/infer.h"
 #include "ops/inplace.h"
 
-/* Groups of a step: 0 when `kind` is no step. */
+/* Groups of a step: 0 when `kind` is not a step. */
 static int groups_of(lt_kind kind, const void *args) {
   if (kind == LT_KIND_sgd_step) return ((const lt_args_sgd_step *)args)->momentum != 0 ? 3 : 2;
   if (kind == LT_KIND_update) return 2 + (int)((const lt_args_update *)args)->states;

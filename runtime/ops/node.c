@@ -1,7 +1,7 @@
 /* runtime/ops/node.c: recording calls on the tape.
 
    A node is made after its call has succeeded; it takes several allocations, so that nothing is
-   recorded unless an input asks for it. The tape is no list: nodes point at what they came from,
+   recorded unless an input asks for it. The tape is not a list: nodes point at what they came from,
    and are freed as the results that need them are (as in PyTorch). */
 #include "ops/node.h"
 

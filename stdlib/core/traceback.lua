@@ -78,7 +78,7 @@ local function innermost(message)
   end) or message
 end
 
--- A function of the script that ends in `return DataLoader(...)` is no frame any more, and the
+-- A function of the script that ends in `return DataLoader(...)` has no frame any more, and the
 -- message has the line that called it: the one `return` of what it speaks of is meant.
 local function at_return(message, text)
   local path, number, said = message:match "^([^\n]-):(%d+): (.*)$"

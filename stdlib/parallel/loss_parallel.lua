@@ -36,8 +36,8 @@ local function shifted(logits, dim, group)
   return logits - all:narrow(1, 1, n):reshape(largest.shape), each * rank, each * last + rest
 end
 
--- The logit of each row's target, where this rank has it, else 0. Ids that are no classes are left
--- as they are, and are refused as in any lookup.
+-- The logit of each row's target, where this rank has it, else 0. Ids that are not classes are
+-- left as they are, and are refused as in any lookup.
 local function own_target(x, target, dim, first, count)
   local is_other = target:lt(first):logical_or(target:ge(first + x.shape[dim]))
     :logical_and(target:ge(0)):logical_and(target:lt(count))

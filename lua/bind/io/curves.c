@@ -31,7 +31,7 @@ int lt_io_curves(lua_State *L) {
   return 1;
 }
 
-/* curves:feed(text) -> how many bytes of it are whole lines; nil and a reason where it is no
+/* curves:feed(text) -> how many bytes of it are whole lines; nil and a reason where it is not a
    metrics.csv */
 static int feed(lua_State *L) {
   lt_bind *b = lt_enter(L);

@@ -107,8 +107,8 @@ static int read_list(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, i
   return n;
 }
 
-/* Ops with PyTorch's `dtype` option, which is no argument of a kind: the binding casts around the
-   call (lt_run_reading in ops.c). The switch stands for a column of the rows that all but ten would
+/* Ops with PyTorch's `dtype` option, not an argument of a kind: the binding casts around the call
+   (lt_run_reading in ops.c). The switch stands for a column of the rows that all but ten would
    leave empty. */
 bool lt_takes_dtype(const lt_op_info *op) {
   switch ((int)(op - lt_ops)) {

@@ -66,8 +66,8 @@ static int push_staged(lua_State *L, lt_bind *b, const void *data, lt_dtype stag
 }
 
 /* lt.tensor: a nested table is walked twice, first for its shape and the kind of its numbers. Two
-   walks rather than a growing buffer: the first one finds faults (ragged tables, values that are no
-   numbers) before anything is allocated, and the exact size. Tables are read raw; a metatable's
+   walks rather than a growing buffer: the first one finds faults (ragged tables, values that are
+   not numbers) before anything is allocated, and the exact size. Tables are read raw; a metatable's
    __index does not run between the walks, which therefore see the same values. */
 typedef struct nested {
   lt_bind *b;

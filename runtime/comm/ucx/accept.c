@@ -16,27 +16,27 @@
 
 enum { STRANGERS = 64, LISTED = 8 };
 
-/* A connection. Its address is complete when `got` says so: then it is its rank's. */
-typedef struct visitor {
+/* A connection. `address` is complete once `got` covers it. */
+typedef struct client {
   int fd; /* -1: none */
   lt_bootstrap_hello hello;
   char *address;
   size_t got; /* of the hello and the address */
-  bool is_in;
-} visitor;
+  bool is_accepted;
+} client;
 
-typedef struct meeting {
+typedef struct exchange {
   const lt_ucx_world *w;
   const lt_bootstrap_place *at;
   lt_bootstrap_hello own;
   int listener;
-  visitor *visitors; /* [n] */
-  visitor **ranks;   /* [size] those that have come in, by rank */
+  client *clients; /* [n] */
+  client **ranks;  /* [size] accepted ones, by rank */
   int missing;
   struct pollfd *polls; /* [n + 1] */
   int n;
   char refused[LT_COMM_TEXT]; /* the last one, and why */
-} meeting;
+} exchange;
 
 static bool is_loopback(const char *host) {
   return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
@@ -86,7 +86,7 @@ static int open_for_file(const lt_bootstrap_place *at, char *text) {
   return -1;
 }
 
-static int open_door(const lt_bootstrap_place *at, char *text) {
+static int listen_on_first_free(const lt_bootstrap_place *at, char *text) {
   int fd = -1;
   if (at->file != NULL) return open_for_file(at, text);
   for (int port = at->first; fd < 0 && port <= at->last; port++) fd = listen_at(at->host, port);
@@ -105,20 +105,20 @@ static bool answer(int fd, lt_bootstrap_outcome outcome, const void *bytes, size
          (n == 0 || lt_bootstrap_send(fd, bytes, n, limit));
 }
 
-static void leave(meeting *room, visitor *v) {
+static void drop_client(exchange *x, client *v) {
   if (v->fd >= 0) close(v->fd);
   free(v->address);
-  if (v->is_in) room->ranks[v->hello.rank] = NULL;
-  if (v->is_in) room->missing++;
-  *v = (visitor){.fd = -1};
+  if (v->is_accepted) x->ranks[v->hello.rank] = NULL;
+  if (v->is_accepted) x->missing++;
+  *v = (client){.fd = -1};
 }
 
-/* Why this rank may not come in; NULL: it may. */
-static const char *objection(const meeting *room, const lt_bootstrap_hello *h,
-                             char text[LT_COMM_TEXT]) {
+/* Why this rank is refused; NULL: it is accepted. */
+static const char *problem_of(const exchange *x, const lt_bootstrap_hello *h,
+                              char text[LT_COMM_TEXT]) {
   enum { N = LT_COMM_TEXT };
-  int size = room->w->size;
-  const visitor *same = h->rank >= 0 && h->rank < size ? room->ranks[h->rank] : NULL;
+  int size = x->w->size;
+  const client *same = h->rank >= 0 && h->rank < size ? x->ranks[h->rank] : NULL;
   if (h->size != size)
     snprintf(text, N,
              "rank %d of %.64s was started as one of %d ranks, rank 0 as one of %d "
@@ -138,35 +138,36 @@ static const char *objection(const meeting *room, const lt_bootstrap_hello *h,
   return text;
 }
 
-/* All of the hello and the address is there. The token before all else: a stranger learns nothing
-   of the job, and its answer lets a rank of another job go on to the next port. */
-static void judge(meeting *room, visitor *v) {
+/* Accepts or refuses a client that has sent its hello and its address. The token is checked first:
+   another job learns nothing of this one, and its rank tries the next port. */
+static void check_hello(exchange *x, client *v) {
   char why[LT_COMM_TEXT];
   lt_bootstrap_hello *h = &v->hello;
-  if (h->token != room->own.token) {
-    snprintf(room->refused, sizeof room->refused,
+  if (h->token != x->own.token) {
+    snprintf(x->refused, sizeof x->refused,
              "a rank %d of %.64s has another token "
              "(LTRAIN_TOKEN)",
              h->rank, h->host);
     answer(v->fd, LT_BOOTSTRAP_STRANGER, NULL, 0);
-    leave(room, v);
-  } else if (objection(room, h, why) != NULL) {
-    memcpy(room->refused, why, sizeof why);
+    drop_client(x, v);
+  } else if (problem_of(x, h, why) != NULL) {
+    memcpy(x->refused, why, sizeof why);
     answer(v->fd, LT_BOOTSTRAP_REFUSED, why, strlen(why));
-    leave(room, v);
+    drop_client(x, v);
   } else if (answer(v->fd, LT_BOOTSTRAP_WAIT, NULL, 0)) {
-    v->is_in = true;
-    room->ranks[h->rank] = v;
-    room->missing--;
+    v->is_accepted = true;
+    x->ranks[h->rank] = v;
+    x->missing--;
   } else {
-    leave(room, v);
+    drop_client(x, v);
   }
 }
 
-/* The hello first, which says how long the address is. False: it is none, or its end. */
-static bool hear(visitor *v) {
+/* The hello first, which says how long the address is. False: it is not a hello, or the client
+   has closed the connection. */
+static bool receive_part(client *v) {
   size_t head = sizeof v->hello, n = head;
-  if (v->is_in) return false; /* it has said all: that it is readable means that it is gone */
+  if (v->is_accepted) return false; /* it has said all: that it is readable means that it is gone */
   if (v->got >= head) n += v->hello.address_bytes;
   char *to = v->got < head ? (char *)&v->hello + v->got : v->address + (v->got - head);
   ssize_t k = recv(v->fd, to, n - v->got, 0);
@@ -181,60 +182,61 @@ static bool hear(visitor *v) {
   return v->address != NULL;
 }
 
-static bool is_complete(const visitor *v) {
+static bool is_complete(const client *v) {
   return v->address != NULL && v->got == sizeof v->hello + v->hello.address_bytes;
 }
 
-static void let_in(meeting *room) {
-  int fd = accept4(room->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+static void accept_client(exchange *x) {
+  int fd = accept4(x->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return;
-  for (int k = 0; k < room->n; k++) {
-    if (room->visitors[k].fd >= 0) continue;
-    room->visitors[k].fd = fd;
+  for (int k = 0; k < x->n; k++) {
+    if (x->clients[k].fd >= 0) continue;
+    x->clients[k].fd = fd;
     return;
   }
   close(fd); /* it comes again */
 }
 
-static void turn(meeting *room, int ms) {
-  room->polls[room->n] = (struct pollfd){.fd = room->listener, .events = POLLIN};
-  for (int k = 0; k < room->n; k++)
-    room->polls[k] = (struct pollfd){.fd = room->visitors[k].fd, .events = POLLIN};
-  if (poll(room->polls, (nfds_t)room->n + 1, ms) <= 0) return;
-  for (int k = 0; k < room->n; k++) {
-    visitor *v = &room->visitors[k];
-    if (room->polls[k].revents == 0 || v->fd < 0) continue;
-    if (!hear(v))
-      leave(room, v);
+/* Serves what has come within `ms`. */
+static void poll_once(exchange *x, int ms) {
+  x->polls[x->n] = (struct pollfd){.fd = x->listener, .events = POLLIN};
+  for (int k = 0; k < x->n; k++)
+    x->polls[k] = (struct pollfd){.fd = x->clients[k].fd, .events = POLLIN};
+  if (poll(x->polls, (nfds_t)x->n + 1, ms) <= 0) return;
+  for (int k = 0; k < x->n; k++) {
+    client *v = &x->clients[k];
+    if (x->polls[k].revents == 0 || v->fd < 0) continue;
+    if (!receive_part(v))
+      drop_client(x, v);
     else if (is_complete(v))
-      judge(room, v);
+      check_hello(x, v);
   }
-  if (room->polls[room->n].revents != 0) let_in(room);
+  if (x->polls[x->n].revents != 0) accept_client(x);
 }
 
 /* "ranks 2, 5 of 8 have not come in time (LT_LAUNCH_TIMEOUT); a rank 1 of b has another token". */
-static void say_missing(const meeting *room, char *text) {
+static void format_missing(const exchange *x, char *text) {
   char list[128] = "";
-  int n = room->missing, listed = 0;
-  for (int r = 1; r < room->w->size && listed < LISTED; r++)
-    if (room->ranks[r] == NULL)
+  int n = x->missing, listed = 0;
+  for (int r = 1; r < x->w->size && listed < LISTED; r++)
+    if (x->ranks[r] == NULL)
       snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", listed++ > 0 ? ", " : "",
                r);
   snprintf(text, LT_COMM_TEXT, "%s %.80s%s of %d %s not come in time (LT_LAUNCH_TIMEOUT)%s%.80s",
-           n == 1 ? "rank" : "ranks", list, n > listed ? ", .." : "", room->w->size,
-           n == 1 ? "has" : "have", room->refused[0] != '\0' ? "; " : "", room->refused);
+           n == 1 ? "rank" : "ranks", list, n > listed ? ", .." : "", x->w->size,
+           n == 1 ? "has" : "have", x->refused[0] != '\0' ? "; " : "", x->refused);
 }
 
 /* A length and an address for each rank, in the order of ranks: what every rank needs to open its
    endpoints (UCX worker addresses have no fixed length). */
-static bool make_list(const meeting *room, char **all, size_t *bytes) {
-  const lt_ucx_world *w = room->w;
+static bool make_list(const exchange *x, char **all, size_t *bytes) {
+  const lt_ucx_world *w = x->w;
   size_t n = (size_t)w->size * sizeof(uint32_t) + w->own_bytes, at = 0;
-  for (int r = 1; r < w->size; r++) n += room->ranks[r]->hello.address_bytes;
+  for (int r = 1; r < w->size; r++) n += x->ranks[r]->hello.address_bytes;
   char *list = malloc(n);
   if (list == NULL) return false;
   for (int r = 0; r < w->size; r++) {
-    const visitor *v = r > 0 ? room->ranks[r] : NULL;
+    const client *v = r > 0 ? x->ranks[r] : NULL;
     uint32_t length = v != NULL ? v->hello.address_bytes : (uint32_t)w->own_bytes;
     memcpy(list + at, &length, sizeof length);
     memcpy(list + at + sizeof length, v != NULL ? v->address : (const char *)w->own, length);
@@ -245,51 +247,51 @@ static bool make_list(const meeting *room, char **all, size_t *bytes) {
   return true;
 }
 
-/* To all that have come in. */
-static void tell(meeting *room, lt_bootstrap_outcome outcome, const void *bytes, size_t n) {
-  for (int k = 0; k < room->n; k++)
-    if (room->visitors[k].is_in) answer(room->visitors[k].fd, outcome, bytes, n);
+/* To all accepted clients. */
+static void answer_all(exchange *x, lt_bootstrap_outcome outcome, const void *bytes, size_t n) {
+  for (int k = 0; k < x->n; k++)
+    if (x->clients[k].is_accepted) answer(x->clients[k].fd, outcome, bytes, n);
 }
 
-/* All or none: as long as one is missing nobody starts, and at the deadline those that wait are
-   told why, instead of each timing out by itself. */
-static bool collect(meeting *room, char **all, size_t *bytes, char *text) {
-  while (room->missing > 0) {
-    int ms = lt_bootstrap_left(room->at->deadline_ns, 1000);
+/* All or none: as long as one is missing no rank starts, and at the deadline those that wait get
+   the reason, instead of each timing out by itself. */
+static bool run_exchange(exchange *x, char **all, size_t *bytes, char *text) {
+  while (x->missing > 0) {
+    int ms = lt_bootstrap_left(x->at->deadline_ns, 1000);
     if (ms == 0) {
-      say_missing(room, text);
-      tell(room, LT_BOOTSTRAP_REFUSED, text, strlen(text));
+      format_missing(x, text);
+      answer_all(x, LT_BOOTSTRAP_REFUSED, text, strlen(text));
       return false;
     }
-    turn(room, ms);
+    poll_once(x, ms);
   }
-  if (!make_list(room, all, bytes)) {
-    snprintf(text, LT_COMM_TEXT, "out of memory for the addresses of %d ranks", room->w->size);
+  if (!make_list(x, all, bytes)) {
+    snprintf(text, LT_COMM_TEXT, "out of memory for the addresses of %d ranks", x->w->size);
     return false;
   }
-  tell(room, LT_BOOTSTRAP_ALL, *all, *bytes);
+  answer_all(x, LT_BOOTSTRAP_ALL, *all, *bytes);
   return true;
 }
 
 bool lt_bootstrap_collect(const lt_ucx_world *w, const lt_bootstrap_place *at, char **all,
                           size_t *bytes, char *text) {
-  meeting room = {.w = w, .at = at, .n = w->size + STRANGERS, .missing = w->size - 1};
-  lt_bootstrap_hello_of(w, at, &room.own);
-  room.listener = open_door(at, text);
-  if (room.listener < 0) return false;
-  room.visitors = calloc((size_t)room.n, sizeof *room.visitors);
-  room.polls = calloc((size_t)room.n + 1, sizeof *room.polls);
-  room.ranks = calloc((size_t)w->size, sizeof(visitor *));
-  bool ok = room.visitors != NULL && room.polls != NULL && room.ranks != NULL;
+  exchange x = {.w = w, .at = at, .n = w->size + STRANGERS, .missing = w->size - 1};
+  lt_bootstrap_hello_of(w, at, &x.own);
+  x.listener = listen_on_first_free(at, text);
+  if (x.listener < 0) return false;
+  x.clients = calloc((size_t)x.n, sizeof *x.clients);
+  x.polls = calloc((size_t)x.n + 1, sizeof *x.polls);
+  x.ranks = calloc((size_t)w->size, sizeof(client *));
+  bool ok = x.clients != NULL && x.polls != NULL && x.ranks != NULL;
   if (!ok) snprintf(text, LT_COMM_TEXT, "out of memory for %d ranks", w->size);
-  bool has_room = ok;
-  for (int k = 0; ok && k < room.n; k++) room.visitors[k].fd = -1;
-  ok = ok && collect(&room, all, bytes, text);
-  for (int k = 0; has_room && k < room.n; k++) leave(&room, &room.visitors[k]);
-  free(room.ranks);
-  free(room.visitors);
-  free(room.polls);
-  if (at->file != NULL) lt_bootstrap_file_remove(at, port_of(room.listener));
-  close(room.listener);
+  bool has_memory = ok;
+  for (int k = 0; ok && k < x.n; k++) x.clients[k].fd = -1;
+  ok = ok && run_exchange(&x, all, bytes, text);
+  for (int k = 0; has_memory && k < x.n; k++) drop_client(&x, &x.clients[k]);
+  free(x.ranks);
+  free(x.clients);
+  free(x.polls);
+  if (at->file != NULL) lt_bootstrap_file_remove(at, port_of(x.listener));
+  close(x.listener);
   return ok;
 }

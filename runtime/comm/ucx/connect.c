@@ -59,7 +59,7 @@ static lt_progress try_one(const lt_ucx_world *w, const lt_bootstrap_place *at,
     return LT_PENDING;
   }
   if (!say_hello(w, at, fd, &answer)) {
-    snprintf(text, LT_COMM_TEXT, "port %d: what listens there is no rank 0 of ltrain", port);
+    snprintf(text, LT_COMM_TEXT, "port %d: what listens there is not rank 0 of ltrain", port);
   } else if (answer.outcome == LT_BOOTSTRAP_WAIT) {
     *out = fd;
     return LT_DONE;
