@@ -244,9 +244,8 @@ for name, rest in pairs { l1_unstructured = "1, x, ", random_unstructured = "1, 
   rows.extra["lt.nn.utils.prune." .. name] = ("lt.nn.utils.prune.%s(net, 'weight', %sEXTRA)")
     :format(name, rest)
 end
-for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "short", "uint16",
-  "byte", "char", "bool" } do
-  rows.extra["x:" .. name] = "x:" .. name .. "(EXTRA)"
+for _, dtype in ipairs(require "ltrain".dtypes()) do
+  rows.extra["x:" .. dtype.method] = "x:" .. dtype.method .. "(EXTRA)"
 end
 for _, name in ipairs { "all_gather", "all_reduce", "all_reduce_", "all_to_all", "broadcast",
   "gather", "reduce", "reduce_scatter", "scatter", "recv" } do
