@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 int lt_cpu_count(void) {
@@ -93,6 +94,11 @@ int lt_quota_of(const char *groups, const char *mount) {
 }
 
 int lt_quota_cores(void) { return lt_quota_of("/proc/self/cgroup", "/sys/fs/cgroup"); }
+
+bool lt_waits_passively(void) {
+  const char *policy = getenv("OMP_WAIT_POLICY");
+  return policy != NULL && strcasecmp(policy, "passive") == 0;
+}
 
 int lt_core_count(void) {
   int cores = lt_cpu_count(), quota = lt_quota_cores();

@@ -18,6 +18,9 @@ int lt_quota_cores(void);
 /* The same for a file as /proc/self/cgroup and a folder as /sys/fs/cgroup. */
 int lt_quota_of(const char *groups, const char *mount);
 
+/* Whether OMP_WAIT_POLICY=passive asks that what waits leaves its core at once. */
+bool lt_waits_passively(void);
+
 /* The cores that this process may run on, as the kernel writes lists: "0-3,8". False: it does not
    fit. */
 bool lt_cores_list(char *text, size_t size);

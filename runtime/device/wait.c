@@ -4,11 +4,13 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/cores.h"
 #include "device/ctx_devices.h"
 
 /* SPINS: polls before the core is offered to others. LOOK_NS: how often a signal, or the end of
    another rank, is looked for. LONG_NS: of waiting, after which the thread sleeps for REST_NS at a
-   time: a thousandth later does not matter, and what comes may never come. */
+   time: a thousandth later does not matter, and what comes may never come. Where waits are to be
+   passive it does so at once. */
 enum { SPINS = 4000, LOOK_NS = 500000, LONG_NS = 100000000, REST_NS = 100000 };
 
 static int64_t now_ns(void) {
@@ -20,7 +22,7 @@ static int64_t now_ns(void) {
 /* A wait that is looked on. It spins as a library's own wait would. */
 static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   lt_device_state *st = c->slot[LT_SLOT_DEVICE];
-  int64_t since = 0, looked = 0;
+  int64_t since = 0, looked = 0, awake_ns = 0;
   bool ok = ops->submit == NULL || ops->submit(c, e);
   lt_progress p;
   for (int turn = 0; ok && (p = ops->event_done(e)) == LT_PENDING; turn++) {
@@ -28,8 +30,11 @@ static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
     /* The clock is read seldom: an event is asked about in less time. */
     if (turn < SPINS && turn % 256 != 255) continue;
     int64_t now = now_ns();
-    if (since == 0) since = looked = now;
-    if (now - since >= LONG_NS)
+    if (since == 0) {
+      since = looked = now;
+      awake_ns = lt_waits_passively() ? 0 : LONG_NS;
+    }
+    if (turn >= SPINS && now - since >= awake_ns)
       nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
     else if (turn >= SPINS)
       sched_yield();

@@ -40,7 +40,8 @@ static bool make_group(lt_ctx *c, lt_world *w) {
                          .memory_bytes = w->segment_bytes};
   lt_comm_link *link = ops->open(lt_comm_host_here(), &place, text, sizeof text);
   if (link == NULL) return lt_fail(c, LT_EIO, "%s: %s", w->what, text);
-  w->group = lt_group_new(c, ops, link, w->heartbeat, n > lt_core_count());
+  w->group = lt_group_new(c, ops, link, w->heartbeat,
+                          n > lt_core_count() || lt_waits_passively());
   return w->group != NULL;
 }
 

@@ -83,7 +83,8 @@ static void share_cores(lt_ctx *c, lt_world *w, const rank_info *ranks) {
   int share = cores / sharers, quota = lt_quota_cores();
   if (quota / w->info.local_size < share) share = quota / w->info.local_size;
   if (c->root->threads > share) c->root->threads = share > 0 ? share : 1;
-  lt_group_set_crowded(w->group, sharers > cores || w->info.local_size > quota);
+  lt_group_set_crowded(w->group, sharers > cores || w->info.local_size > quota ||
+                                     (sharers > 1 && lt_waits_passively()));
 }
 
 /* Bytes of each rank (LT_COMM_ALL_GATHER) or of rank 0 (LT_COMM_BROADCAST), of the same size. */

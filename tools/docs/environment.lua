@@ -7,7 +7,7 @@ return {
     { "OMP_NUM_THREADS", "threads that an operation may use, unless `--threads` is given" },
     { "OMP_WAIT_POLICY, GOMP_SPINCOUNT", "how threads of operations wait for each other: by "
       .. "default they spin; while other programs use the same cores, they sleep, or fewer "
-      .. "threads are used" },
+      .. "threads are used; `passive`: ranks that wait for each other sleep, too" },
     { "LTRAIN_BIND", "`0`: ranks are not bound to the cores near their GPU" },
     { "LTRAIN_CPU_LEVEL", "instruction level: `v2`, `v3` or `v4` on x86-64; by default the "
       .. "highest that the processor supports" },
