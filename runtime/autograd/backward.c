@@ -22,6 +22,7 @@
 #include "autograd/node_list.h"
 #include "autograd/post_accumulate.h"
 #include "base/script_lines.h"
+#include "device/graph.h"
 #include "ops/anomaly.h"
 #include "ops/inplace.h"
 
@@ -70,6 +71,8 @@ static bool accumulate(lt_ctx *c, lt_tensor **slot, lt_tensor *grad) {
 }
 
 bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
+  lt_graph *captures = lt_graph_captures(c);
+  if (captures != NULL && !lt_graph_note_leaf(c, captures, leaf, false)) return false;
   if (!accumulate(c, &leaf->grad, grad)) return false;
   lt_tensor_note_grad(c, leaf);
   return true;

@@ -34,6 +34,14 @@ typedef struct lt_cuda_copies {
   int64_t bytes[LT_CUDA_COPIES];
 } lt_cuda_copies;
 
+/* graph.cu: a grid of a captured launch, and what becomes of the grids of this one: the nodes of a
+   capture, or the place of the next in a graph that is changed. */
+typedef struct lt_cuda_node {
+  int64_t launch;
+  cudaGraphNode_t node;
+} lt_cuda_node;
+typedef struct lt_cuda_graph lt_cuda_graph;
+
 /* device.cu: the launch that is running in this thread. */
 typedef struct lt_cuda_launch_state {
   lt_ctx *c;
@@ -44,6 +52,9 @@ typedef struct lt_cuda_launch_state {
   void *workspace = nullptr; /* of gemm_plan.cu */
   size_t workspace_size = 0;
   lt_cuda_copies copies = {};
+  lt_cuda_graph *captured_by = nullptr;
+  cudaGraphExec_t changed = nullptr; /* its grids replace these nodes, and nothing is issued */
+  const lt_cuda_node *next = nullptr, *end = nullptr;
 } lt_cuda_launch_state;
 extern thread_local lt_cuda_launch_state lt_cuda_now;
 
@@ -82,13 +93,30 @@ bool lt_cuda_fail_library(lt_ctx *c, const char *library, const char *text);
 bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* graph.cu: notes the grid that was captured last; the node that the next grid of a changed launch
+   replaces, nullptr with a failure. */
+bool lt_cuda_note_node(lt_ctx *c);
+cudaGraphNode_t lt_cuda_next_node(lt_ctx *c);
+
+template <class... P, class... A>
+static inline bool lt_cuda_change_grid(lt_ctx *c, void (*kernel)(P...), dim3 grid, dim3 block,
+                                       size_t shared, const A &...args) {
+  cudaGraphNode_t node = lt_cuda_next_node(c);
+  if (node == nullptr) return false;
+  lt_cuda_reissue(lt_cuda_now.op, kernel, grid, block, shared, lt_cuda_now.changed, node, args...);
+  return lt_cuda_ok(c, cudaPeekAtLastError(), "graph");
+}
+
 /* Issues a grid on the stream of this launch; a grid of no blocks is none. */
 template <class... P, class... A>
 static inline bool lt_cuda_grid(lt_ctx *c, void (*kernel)(P...), dim3 grid, dim3 block,
                                 size_t shared, const A &...args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return true;
+  if (lt_cuda_now.changed != nullptr)
+    return lt_cuda_change_grid(c, kernel, grid, block, shared, args...);
   lt_cuda_issue(lt_cuda_now.op, kernel, grid, block, shared, lt_cuda_now.stream, args...);
-  return lt_cuda_ok(c, cudaPeekAtLastError(), "launch");
+  return lt_cuda_ok(c, cudaPeekAtLastError(), "launch") &&
+         (lt_cuda_now.captured_by == nullptr || lt_cuda_note_node(c));
 }
 
 /* Memory of the device for this launch, as elements of T; NULL with a failure. */

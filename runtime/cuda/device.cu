@@ -147,6 +147,8 @@ bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel,
   for (int k = 0; k < call->n_out && writes; k++)
     touch(c, native, call->out[k], true, lt_cuda_now.op);
 #endif
+  lt_cuda_now.captured_by = lt_cuda_stream_captured(stream);
+  if (lt_cuda_now.captured_by != nullptr) lt_cuda_graph_count(lt_cuda_now.captured_by);
   bool ok = kernel(c, call);
   lt_cuda_stream_issued(stream);
   lt_cuda_now = before;

@@ -64,6 +64,19 @@ bool lt_cuda_event_wait(lt_ctx *c, lt_event event);
 bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event);
 bool lt_cuda_synchronize(lt_ctx *c, int index);
 
+/* The graph that captures what is issued on it; nullptr: none does, and what is issued runs. */
+lt_cuda_graph *lt_cuda_stream_captured(const lt_stream *stream);
+void lt_cuda_stream_set_captured(lt_stream *stream, lt_cuda_graph *by);
+
+/* graph.cu: graphs. */
+bool lt_cuda_capture_begin(lt_ctx *c, lt_stream *stream);
+void *lt_cuda_capture_end(lt_ctx *c, lt_stream *stream, bool keep);
+bool lt_cuda_graph_launch(lt_ctx *c, lt_stream *stream, void *graph);
+bool lt_cuda_graph_update(lt_ctx *c, lt_stream *stream, void *graph, int64_t number,
+                          lt_kernel kernel, const lt_call *call);
+void lt_cuda_graph_free(int index, void *graph);
+void lt_cuda_graph_count(lt_cuda_graph *g); /* a launch begins, whose grids follow */
+
 /* timer.cu: measuring. */
 bool lt_cuda_timer_record(lt_ctx *c, lt_stream *stream, void **timer);
 lt_progress lt_cuda_timer_elapsed(void *from, void *to, double *milliseconds);

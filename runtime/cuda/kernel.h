@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include <tuple>
+
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 /* Memory of a block: `n` elements, or as many bytes as the launch says. */
@@ -34,6 +36,26 @@ static inline void lt_cuda_issue(const char *name, void (*kernel)(P...), dim3 gr
   (void)name;
   kernel<<<grid, block, shared, stream>>>(static_cast<P>(args)...);
 }
+
+/* From its next launch on the graph has this grid at `node`, which was one of the same kernel. */
+template <class... P, class... A>
+static inline void lt_cuda_reissue(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+                                   size_t shared, cudaGraphExec_t graph, cudaGraphNode_t node,
+                                   const A &...args) {
+  (void)name;
+  std::tuple<P...> kept(static_cast<P>(args)...);
+  void *places[sizeof...(P)];
+  std::apply([&](auto &...value) {
+    size_t k = 0;
+    ((places[k++] = &value), ...);
+  }, kept);
+  cudaKernelNodeParams params = {};
+  params.func = reinterpret_cast<void *>(kernel);
+  params.gridDim = grid, params.blockDim = block;
+  params.sharedMemBytes = static_cast<unsigned>(shared);
+  params.kernelParams = places;
+  cudaGraphExecKernelNodeSetParams(graph, node, &params);
+}
 #else
 #include "cuda/emu.h"
 #define LT_SHARED(type, name, n)                   \
@@ -50,6 +72,16 @@ static inline void lt_cuda_issue(const char *name, void (*kernel)(P...), dim3 gr
                                  size_t shared, cudaStream_t stream, const A &...args) {
   std::tuple<P...> kept(static_cast<P>(args)...);
   fakert_launch(stream, name, grid, block, [=] {
+    emu::run(name, grid, block, shared, [&] { std::apply(kernel, kept); });
+  });
+}
+
+template <class... P, class... A>
+static inline void lt_cuda_reissue(const char *name, void (*kernel)(P...), dim3 grid, dim3 block,
+                                   size_t shared, cudaGraphExec_t graph, cudaGraphNode_t node,
+                                   const A &...args) {
+  std::tuple<P...> kept(static_cast<P>(args)...);
+  fakert_set_node(graph, node, name, [=] {
     emu::run(name, grid, block, shared, [&] { std::apply(kernel, kept); });
   });
 }

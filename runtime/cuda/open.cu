@@ -49,6 +49,11 @@ static lt_device_ops make_table(void) {
   o.range_push = lt_cuda_range_push;
   o.range_pop = lt_cuda_range_pop;
   o.mark = lt_cuda_mark;
+  o.capture_begin = lt_cuda_capture_begin;
+  o.capture_end = lt_cuda_capture_end;
+  o.graph_launch = lt_cuda_graph_launch;
+  o.graph_update = lt_cuda_graph_update;
+  o.graph_free = lt_cuda_graph_free;
   return o;
 }
 

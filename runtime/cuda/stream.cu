@@ -19,6 +19,7 @@ struct lt_stream {
     uint64_t position;
   } ring[RING];
   unsigned next;
+  lt_cuda_graph *captured_by;
 };
 
 static std::mutex lock; /* of all streams: held for moments, never while something waits */
@@ -53,6 +54,16 @@ int lt_cuda_stream_index(const lt_stream *stream) { return stream->index; }
 void *lt_cuda_stream_export(lt_stream *stream) {
   lt_cuda_stream_issued(stream);
   return stream->native;
+}
+
+lt_cuda_graph *lt_cuda_stream_captured(const lt_stream *stream) { return stream->captured_by; }
+
+/* All that was issued before has run by then (device/graph.c): its positions need no events, which
+   could not be recorded between begin and end. */
+void lt_cuda_stream_set_captured(lt_stream *stream, lt_cuda_graph *by) {
+  std::lock_guard<std::mutex> hold(lock);
+  if (by != nullptr) stream->done = stream->issued;
+  stream->captured_by = by;
 }
 
 /* After each launch, copy and library call on the stream: the position that later events stand
@@ -121,10 +132,15 @@ lt_progress lt_cuda_event_done(lt_event event) {
   std::lock_guard<std::mutex> hold(lock);
   int before;
   if (event.stream->done >= event.position) return LT_DONE;
+  if (event.stream->captured_by != nullptr) return LT_PENDING; /* it has not even been launched */
   lt_progress at = LT_BROKEN;
   if (lt_cuda_enter(event.stream->index, &before) == cudaSuccess) at = query(event);
   lt_cuda_leave(before);
   return at;
+}
+
+static bool refuse_captured(lt_ctx *c) {
+  return lt_cuda_fail(c, LT_EDEVICE, "waits for work that is captured and has not been launched");
 }
 
 /* The lock is not held while the host waits: other threads go on. */
@@ -135,6 +151,8 @@ bool lt_cuda_event_wait(lt_ctx *c, lt_event event) {
   if (!lt_cuda_use(c, event.stream->index)) return false; /* whose fault it is, if there is one */
   {
     std::lock_guard<std::mutex> hold(lock);
+    if (event.stream->done >= event.position) return true;
+    if (event.stream->captured_by != nullptr) return refuse_captured(c);
     error = native_event(event, &native, &position);
   }
   if (!lt_cuda_ok(c, error, "event")) return false;
@@ -148,7 +166,10 @@ bool lt_cuda_event_wait(lt_ctx *c, lt_event event) {
 /* The device waits, the host does not: later work of `stream` starts after the event. Work of one
    stream is in order by itself. */
 bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event) {
-  if (stream == event.stream) return true;
+  if (stream == event.stream || event.stream->done >= event.position) return true;
+  if (event.stream->captured_by != nullptr) return refuse_captured(c);
+  /* A capture cannot wait for what is not in it: the host does, before it is launched. */
+  if (stream->captured_by != nullptr) return lt_cuda_event_wait(c, event);
   cudaEvent_t native;
   uint64_t position;
   cudaError_t error;

@@ -172,7 +172,8 @@ bool lt_device_open(lt_ctx *c, lt_device d) { return pool_of(c, d) != NULL; }
 
 void lt_device_empty_caches(lt_ctx *c) {
   const state *st = c->slot[LT_SLOT_DEVICE];
-  for (int k = 0; st != NULL && k < st->n_open; k++) lt_pool_trim(c, st->open[k]);
+  if (st == NULL || st->captures != NULL) return; /* it would wait for the device */
+  for (int k = 0; k < st->n_open; k++) lt_pool_trim(c, st->open[k]);
 }
 
 /* Finalizers may run operations, which are launches of their own: where memory ran out within one

@@ -1,8 +1,18 @@
 /* runtime/device/copy.c: copies to, from and between devices, in stream order. */
 #include <string.h>
 
+#include "device/graph.h"
 #include "device/stream.h"
 #include "device/wait.h"
+
+/* A graph would copy what the host's memory has later. */
+static bool is_capturable(lt_ctx *c, lt_copy way) {
+  if (way == LT_WITHIN) return true;
+  if (way == LT_PEER) return lt_graph_allows(c, "copy between GPUs");
+  return lt_graph_allows(c, way == LT_TO_HOST
+                                ? "give values to the host (item, print, to \"cpu\")"
+                                : "take values from the host: pass them as arguments");
+}
 
 /* What was issued before a failure runs all the same. */
 bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
@@ -15,6 +25,7 @@ bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
   if (ops->launch == NULL)
     return ops->copy(c, NULL, m->way, index, m->dst, m->from_index, m->src, m->bytes,
                      m->dtype);
+  if (!is_capturable(c, m->way)) return false;
   if (m->stream == NULL || (m->from != NULL && !lt_order_before(c, m->from, m->stream, false)) ||
       (m->to != NULL && !lt_order_before(c, m->to, m->stream, true)))
     return false;
@@ -38,7 +49,8 @@ static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes, lt_eve
 static bool read_now(lt_ctx *c, lt_tensor *t, void *out, size_t bytes) {
   lt_device d = t->storage->device;
   lt_event done;
-  return lt_wait_to_read(c, t->storage, lt_stream_current(c, d)) &&
+  return is_capturable(c, LT_TO_HOST) &&
+         lt_wait_to_read(c, t->storage, lt_stream_current(c, d)) &&
          from_device(c, t, out, bytes, &done) && lt_wait_event(c, d, done) && lt_device_check(c, d);
 }
 

@@ -27,7 +27,17 @@ typedef struct lt_launch {
   bool is_open;
   int n_scratch;
   lt_storage *scratch[LT_SCRATCHES];
+  void *const *given; /* (optional) what it gets in its order instead, of a graph */
+  int n_given;
 } lt_launch;
+
+/* Updates give a segment of a graph their arguments (graph.h): the next one's number, and the
+   random numbers as they were before. */
+typedef struct lt_graph_feeding {
+  struct lt_graph *graph; /* NULL: they run */
+  int segment, next;
+  lt_rng rng;
+} lt_graph_feeding;
 
 typedef struct lt_device_streams {
   lt_stream *role[LT_STREAM_ROLES]; /* leased; NULL: not asked for yet */
@@ -52,6 +62,9 @@ typedef struct lt_device_state {
   void (*exhausted)(lt_ctx *c, void *ud);
   void *exhausted_ud;
   lt_launch launch;
+  struct lt_graph *captures; /* what is issued (graph.h); NULL: nothing does */
+  struct lt_graph *ended;    /* graphs whose memory goes when that is over */
+  lt_graph_feeding feed;
   /* The last operations that were issued to asynchronous devices: for the message of a fault. */
   lt_issued issued[LT_ISSUED];
   uint64_t n_issued;

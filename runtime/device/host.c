@@ -53,6 +53,8 @@ static void *host_scratch(lt_ctx *c, size_t bytes) {
   lt_device_state *st = lt_device_state_of(c);
   if (st == NULL) return NULL;
   lt_launch *now = &st->launch;
+  if (now->given != NULL)
+    return lt_assert(c, now->n_scratch < now->n_given) ? now->given[now->n_scratch++] : NULL;
   if (!lt_assert(c, now->is_open && now->n_scratch < LT_SCRATCHES)) return NULL;
   lt_storage *s = lt_storage_new(c, now->device, bytes);
   if (s == NULL) return NULL;

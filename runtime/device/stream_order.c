@@ -4,6 +4,7 @@
    Readers and writers of a storage (E. Courtois and others, 1971), by positions in streams in
    place of locks: a read waits for the last write, a write for that and for all reads. Only the
    host's order of issue decides who comes first, so there can be no deadlock. */
+#include "device/graph.h"
 #include "device/stream.h"
 #include "device/wait.h"
 
@@ -24,7 +25,9 @@ static int place_of(const lt_storage *s, const lt_stream *stream) {
 
 bool lt_order_before(lt_ctx *c, lt_storage *s, lt_stream *stream, bool writes) {
   const lt_device_ops *ops = lt_device_table(c, s->device);
+  lt_graph *g = lt_graph_captures(c);
   if (ops->launch == NULL) return true;
+  if (g != NULL && !lt_graph_note_use(c, g, s, stream, writes)) return false;
   if (!wait_for(c, ops, stream, s->write)) return false;
   /* A read does not wait for other reads; where its place in the list is taken over from another
      stream, it does for that one, so that the list keeps standing for all. */

@@ -6,6 +6,7 @@
 
 #include "base/cores.h"
 #include "device/ctx_devices.h"
+#include "device/graph.h"
 
 /* SPINS: polls before the core is offered to others. LOOK_NS: how often a signal, or the end of
    another rank, is looked for. LONG_NS: of waiting, after which the thread sleeps for REST_NS at a
@@ -71,6 +72,7 @@ bool lt_wait_device(lt_ctx *c, lt_device d) {
   const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   bool ok = true;
   if (ops->launch == NULL) return true;
+  if (!lt_graph_allows(c, "wait for the GPU")) return false;
   for (int k = 0; k < LT_STREAM_ROLES && st != NULL && st->watch.look != NULL && ok; k++) {
     lt_stream *stream = st->streams[d.kind][d.index].role[k];
     ok = stream == NULL || lt_wait_stream(c, d, stream);

@@ -13,6 +13,7 @@ local makers <const> = {
   ["ltrain.SampleScope"] = function() return data.sample_scope() end,
   ["ltrain.Scope"] = function() return lt.no_grad() end,
   ["ltrain.Readback"] = function() return c.runtime.readback() end,
+  ["ltrain.Graph"] = function() return c.runtime.graph() end,
   ["ltrain.Locale"] = function() return c.runtime.plain_locale() end,
   ["ltrain.Group"] = function() return dist.split(nil, 0, 0) end,
   ["ltrain.Work"] = function() return dist.barrier() end,

@@ -45,8 +45,36 @@ struct Operation {
   std::string what;
 };
 
+/* A graph: work in its order, each with what it reads and writes. */
+struct Touched {
+  const void *data;
+  size_t bytes;
+  bool writes;
+  std::string what;
+};
+
+struct CUgraphNode_st {
+  bool is_kernel;
+  std::string what;
+  std::function<void()> run;
+  std::vector<Touched> touched;
+};
+
+struct CUgraph_st {
+  std::vector<CUgraphNode_st *> nodes;
+  std::vector<Touched> touched; /* by the node that comes next */
+  cudaStreamCaptureMode mode;
+  bool is_invalid = false;
+};
+
+struct CUgraphExec_st {
+  CUgraph_st *of;
+  std::map<CUgraphNode_st *, std::function<void()>> run;
+};
+
 struct CUstream_st {
   int id, device;
+  CUgraph_st *captured_by = nullptr;
   Operation operation;
   std::deque<Task> queue;
   uint64_t issued = 0, done = 0;
@@ -54,6 +82,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+  CUgraph_st *captured_by = nullptr; /* it was recorded in a capture */
   std::shared_ptr<double> reached; /* of timed ones: when their stream came to them, in ms */
   CUstream_st *stream = nullptr;
   uint64_t at = 0;
@@ -140,6 +169,16 @@ static const struct {
     {static_cast<cudaError_t>(721), "cudaErrorTensorMemoryLeak", "tensor memory not deallocated"},
     {static_cast<cudaError_t>(810), "cudaErrorMpsClientTerminated",
      "the MPS client was terminated"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorIllegalState, "cudaErrorIllegalState",
+     "the operation cannot be performed in the present state"},
     {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
     {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
@@ -292,9 +331,18 @@ static void finish(CUstream_st *s, uint64_t until) {
   }
 }
 
+static void capture(CUgraph_st *g, const char *what, bool is_kernel, std::function<void()> run) {
+  g->nodes.push_back(new CUgraphNode_st{is_kernel, what, std::move(run), std::move(g->touched)});
+  g->touched.clear();
+}
+
 static void push(CUstream_st *s, Task t) {
   World &w = world();
   Hold hold(w.lock);
+  if (s->captured_by != nullptr) {
+    capture(s->captured_by, "copy", false, std::move(t.run));
+    return;
+  }
   s->clock.join(w.host); /* what the host has seen is before what it issues */
   s->clock.at[s->id] = ++s->issued;
   s->queue.push_back(std::move(t));
@@ -388,6 +436,10 @@ fakert_grid fakert_take_narrowest(void) {
 void fakert_touch(cudaStream_t stream, const void *data, size_t bytes, bool writes,
                   const char *what) {
   Hold hold(world().lock);
+  if (stream->captured_by != nullptr) {
+    stream->captured_by->touched.push_back({data, bytes, writes, what});
+    return;
+  }
   if (stream->operation.is_launched || stream->operation.is_queued) end_operation(stream);
   stream->operation.bytes += static_cast<int64_t>(bytes);
   Clock next = stream->clock;
@@ -412,8 +464,11 @@ void fakert_run_by_itself(void) {
 }
 
 void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run) {
-  (void)what;
   Hold hold(world().lock);
+  if (stream->captured_by != nullptr) {
+    capture(stream->captured_by, what, false, std::move(run));
+    return;
+  }
   world().counts.launches++;
   stream->operation.is_queued = true;
   push(stream, {std::move(run)});
@@ -435,6 +490,10 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
   Hold hold(world().lock);
   if (fault_of(device_now) != cudaSuccess) {
     result(fault_of(device_now));
+    return;
+  }
+  if (stream->captured_by != nullptr) {
+    capture(stream->captured_by, what, true, std::move(run));
     return;
   }
   World &w = world();
@@ -478,6 +537,32 @@ fakert_counts fakert_take_counts(void) {
   world().counts.calls = taken.calls;
   world().counts.contexts = taken.contexts;
   return taken;
+}
+
+void fakert_set_node(cudaGraphExec_t graph, cudaGraphNode_t node, const char *what,
+                     std::function<void()> run) {
+  Hold hold(world().lock);
+  auto known = graph->run.find(node);
+  if (fakert_fails() || known == graph->run.end() || !node->is_kernel || node->what != what) {
+    result(cudaErrorInvalidValue);
+    return;
+  }
+  known->second = std::move(run);
+}
+
+/* What a capture forbids ends it. `s`: a stream that the call is about; nullptr: all of them, which
+   captures of mode relaxed allow. */
+static cudaError_t refuse_captured(CUstream_st *s, bool always) {
+  World &w = world();
+  Hold hold(w.lock);
+  cudaError_t e = cudaSuccess;
+  for (CUstream_st *one : w.streams) {
+    if (one->captured_by == nullptr || (s != nullptr && one != s)) continue;
+    if (!always && one->captured_by->mode == cudaStreamCaptureModeRelaxed) continue;
+    one->captured_by->is_invalid = true;
+    e = cudaErrorStreamCaptureUnsupported;
+  }
+  return e;
 }
 
 /* From here on: the runtime's own functions. */
@@ -566,6 +651,8 @@ static cudaError_t allocate(void **p, size_t bytes, int device) {
 }
 
 API cudaError_t CUDARTAPI cudaMalloc(void **p, size_t bytes) {
+  if (refuse_captured(nullptr, false) != cudaSuccess)
+    return result(cudaErrorStreamCaptureUnsupported);
   return allocate(p, bytes, device_now);
 }
 API cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned flags) {
@@ -576,6 +663,7 @@ API cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t bytes, unsigned flags) 
 API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
   need_context();
   if (s == nullptr) return result(cudaErrorInvalidValue); /* nobody may use the default stream */
+  if (refuse_captured(s, true) != cudaSuccess) return result(cudaErrorStreamCaptureUnsupported);
   finish(s, s->issued);
   Hold hold(world().lock);
   world().host.join(s->clock);
@@ -586,11 +674,14 @@ API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
 }
 API cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s) {
   need_context();
+  if (refuse_captured(s, true) != cudaSuccess) return result(cudaErrorStreamCaptureUnsupported);
   if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   Hold hold(world().lock);
   return s->done == s->issued ? cudaSuccess : cudaErrorNotReady;
 }
 API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
+  if (refuse_captured(nullptr, true) != cudaSuccess)
+    return result(cudaErrorStreamCaptureUnsupported);
   for (size_t k = 0; k < world().streams.size(); k++)
     if (world().streams[k]->device == device_now) cudaStreamSynchronize(world().streams[k]);
   return result(fault_of(device_now));
@@ -603,6 +694,8 @@ static cudaError_t release(void *p) {
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   World &w = world();
   if (p == nullptr) return cudaSuccess;
+  if (refuse_captured(nullptr, true) != cudaSuccess)
+    return result(cudaErrorStreamCaptureUnsupported);
   for (size_t k = 0; k < w.streams.size(); k++) cudaStreamSynchronize(w.streams[k]);
   Hold hold(w.lock);
   auto b = w.blocks.find(static_cast<const char *>(p));
@@ -662,6 +755,10 @@ API cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   Hold hold(world().lock);
   if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   if (s->device != device_now || fakert_fails()) return result(cudaErrorInvalidValue);
+  if (s->captured_by != nullptr) {
+    e->captured_by = s->captured_by, e->stream = s;
+    return cudaSuccess;
+  }
   std::shared_ptr<double> reached = e->reached;
   if (reached) {
     push(s, {[reached] {
@@ -669,7 +766,7 @@ API cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
       *reached = std::chrono::duration<double, std::milli>(now).count();
     }});
   }
-  *e = CUevent_st{reached, s, s->issued, s->clock};
+  *e = CUevent_st{nullptr, reached, s, s->issued, s->clock};
   return cudaSuccess;
 }
 
@@ -680,6 +777,7 @@ API cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
   static thread_local int asked;
   if (e->stream == nullptr) return cudaSuccess;
   Hold hold(world().lock);
+  if (e->captured_by != nullptr) return result(cudaErrorCapturedEvent);
   if (e->stream->done < e->at) {
     if (world().threads || ++asked % 8 != 0) return cudaErrorNotReady;
     finish(e->stream, e->at);
@@ -697,6 +795,7 @@ API cudaError_t CUDARTAPI cudaEventElapsedTime(float *ms, cudaEvent_t from, cuda
 API cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e) {
   need_context();
   if (e->stream == nullptr) return cudaSuccess;
+  if (e->captured_by != nullptr) return result(cudaErrorCapturedEvent);
   finish(e->stream, e->at);
   Hold hold(world().lock);
   world().host.join(e->clock);
@@ -710,6 +809,11 @@ API cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, uns
   Hold hold(world().lock);
   if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   if (e->stream == nullptr) return cudaSuccess;
+  if (e->captured_by != s->captured_by) { /* no stream joins another's capture here */
+    (s->captured_by != nullptr ? s->captured_by : e->captured_by)->is_invalid = true;
+    return result(cudaErrorStreamCaptureIsolation);
+  }
+  if (s->captured_by != nullptr) return cudaSuccess;
   Task t;
   t.after = e->stream, t.position = e->at;
   push(s, std::move(t));
@@ -725,9 +829,13 @@ static cudaError_t copy(void *to, const void *from, size_t n, bool to_host, bool
   Hold hold(w.lock);
   if (s != nullptr && fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
   bool to_known = block_of(to) != w.blocks.end(), from_known = block_of(from) != w.blocks.end();
+  if (s != nullptr && s->captured_by != nullptr && !(to_known && from_known)) {
+    s->captured_by->is_invalid = true; /* memory that is not pinned */
+    return result(cudaErrorStreamCaptureUnsupported);
+  }
   if ((!to_known && !to_host) || (!from_known && !from_host) || s == nullptr || fakert_fails())
     return result(cudaErrorInvalidValue);
-  w.counts.copies++;
+  if (s->captured_by == nullptr) w.counts.copies++;
   fakert_touch(s, from, n, false, "copy");
   fakert_touch(s, to, n, true, "copy");
   if (from_known) {
@@ -774,5 +882,81 @@ API cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStre
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   fakert_touch(s, p, n, true, "memset");
   push(s, {[=] { memset(p, value, n); }});
+  return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+API cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
+  Hold hold(world().lock);
+  if (s == nullptr || fakert_fails()) return result(cudaErrorStreamCaptureUnsupported);
+  if (s->captured_by != nullptr) return result(cudaErrorIllegalState);
+  s->captured_by = new CUgraph_st;
+  s->captured_by->mode = mode;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
+  Hold hold(world().lock);
+  *out = nullptr;
+  if (s->captured_by == nullptr) return result(cudaErrorIllegalState);
+  CUgraph_st *g = s->captured_by;
+  s->captured_by = nullptr;
+  if (g->is_invalid) {
+    cudaGraphDestroy(g);
+    return result(cudaErrorStreamCaptureInvalidated);
+  }
+  if (fakert_fails()) {
+    cudaGraphDestroy(g);
+    return result(cudaErrorMemoryAllocation);
+  }
+  *out = g;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaStreamGetCaptureInfo(cudaStream_t s, cudaStreamCaptureStatus *status,
+                                                   unsigned long long *, cudaGraph_t *,
+                                                   const cudaGraphNode_t **last,
+                                                   const cudaGraphEdgeData **, size_t *n) {
+  Hold hold(world().lock);
+  if (fakert_fails()) return result(cudaErrorInvalidValue);
+  const CUgraph_st *g = s->captured_by;
+  *status = g == nullptr      ? cudaStreamCaptureStatusNone
+            : g->is_invalid ? cudaStreamCaptureStatusInvalidated
+                            : cudaStreamCaptureStatusActive;
+  if (last != nullptr && g != nullptr && !g->nodes.empty()) *last = &g->nodes.back();
+  if (n != nullptr) *n = g != nullptr && !g->nodes.empty() ? 1 : 0;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g,
+                                               unsigned long long) {
+  Hold hold(world().lock);
+  if (fakert_fails()) return result(cudaErrorMemoryAllocation);
+  *out = new CUgraphExec_st{g, {}};
+  for (CUgraphNode_st *node : g->nodes) (*out)->run[node] = node->run;
+  return cudaSuccess;
+}
+/* The functions are copied: what a node is given later is for later launches. */
+API cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s) {
+  Hold hold(world().lock);
+  if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
+  if (s->captured_by != nullptr || s->device != device_now || fakert_fails())
+    return result(cudaErrorInvalidValue);
+  world().counts.launches++;
+  for (CUgraphNode_st *node : exec->of->nodes) {
+    for (const Touched &t : node->touched)
+      fakert_touch(s, t.data, t.bytes, t.writes, t.what.c_str());
+    push(s, {exec->run[node]});
+    s->operation = Operation();
+  }
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) {
+  Hold hold(world().lock);
+  delete exec;
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t g) {
+  Hold hold(world().lock);
+  for (CUgraphNode_st *node : g->nodes) delete node;
+  delete g;
   return cudaSuccess;
 }

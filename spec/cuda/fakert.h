@@ -19,6 +19,8 @@
      FAKERT_FAULT="cudaErrorIllegalAddress@n" (or another error, or "...@n:1" for device 1 alone):
      the n-th launch of a device fails when it runs, and from then on each call that touches it.
    - *Whose*: in a process that was forked from one that has called it, calls fail.
+   - *Graphs*: between cudaStreamBeginCapture and its end, launches and copies are recorded with
+     their arguments; what a capture forbids has the runtime's own error codes, and makes it invalid.
    FAKERT_DEVICES (4), FAKERT_MEMORY (bytes of each) and FAKERT_CAPABILITY (90: 9.0; below 80 they
    have neither bf16 nor TF32 nor mma.m16n8k16) say what there is; FAKERT_HIDDEN=n: the first n are
    hidden, as by a cgroup, and CUDA_VISIBLE_DEVICES counts the others. FAKERT_NODES: the nodes in
@@ -41,6 +43,9 @@ FAKERT_API void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, 
                               std::function<void()> run);
 /* Queues any work of a library, e.g. a product. */
 FAKERT_API void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run);
+/* Replaces the grid at a node of a graph, as cudaGraphExecKernelNodeSetParams does. */
+FAKERT_API void fakert_set_node(cudaGraphExec_t graph, cudaGraphNode_t node, const char *what,
+                                std::function<void()> run);
 /* A variable of the environment, or what is there in its place. */
 FAKERT_API const char *fakert_setting(const char *name, const char *otherwise);
 FAKERT_API int fakert_stream_device(cudaStream_t stream);

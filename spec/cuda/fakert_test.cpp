@@ -250,6 +250,87 @@ static void mistakes_of_order_give_wrong_values(void **state) {
   unsetenv("FAKERT_RACES");
 }
 
+/* ---- graphs ---- */
+
+/* Of a child: whether all of it is as on a GPU. */
+static bool launches_what_was_captured(room *r, bool) {
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  cudaStreamCaptureStatus status;
+  const cudaGraphNode_t *last = nullptr;
+  size_t n = 0;
+  float value = 2;
+  issue_fill(r->s, r->a, 1), issue_fill(r->s, r->b, 0);
+  bool ok = cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed) == cudaSuccess;
+  issue_fill(r->s, r->a, value);
+  ok = ok && cudaStreamGetCaptureInfo(r->s, &status, nullptr, nullptr, &last, nullptr, &n) ==
+                 cudaSuccess && n == 1 && status == cudaStreamCaptureStatusActive;
+  cudaGraphNode_t node = ok ? last[0] : nullptr;
+  value = 9;
+  issue_add(r->s, r->a, r->b);
+  ok = ok && cudaStreamEndCapture(r->s, &graph) == cudaSuccess &&
+       cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+  cudaStreamSynchronize(r->s);
+  ok = ok && r->a[0] == 1 && r->b[0] == 0; /* nothing has run but what was issued before */
+  for (int k = 0; k < 3 && ok; k++) ok = cudaGraphLaunch(exec, r->s) == cudaSuccess;
+  cudaStreamSynchronize(r->s);
+  ok = ok && r->a[0] == 2 && r->b[N - 1] == 6;
+  ok = ok && cudaGraphLaunch(exec, r->s) == cudaSuccess;
+  lt_cuda_reissue("fill", fill, N / BLOCK, BLOCK, 0, exec, node, r->a, 5.0f);
+  ok = ok && cudaGraphLaunch(exec, r->s) == cudaSuccess; /* later launches alone see it */
+  cudaStreamSynchronize(r->s);
+  ok = ok && r->b[0] == 13;
+  return cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphDestroy(graph) == cudaSuccess && ok;
+}
+
+static bool ends_invalid(cudaStream_t s) {
+  cudaGraph_t graph;
+  bool ended = cudaStreamEndCapture(s, &graph) == cudaErrorStreamCaptureInvalidated;
+  return ended && graph == nullptr && cudaStreamSynchronize(s) == cudaSuccess;
+}
+
+static bool refuses_what_a_capture_forbids(room *r, bool) {
+  const cudaError_t unsupported = cudaErrorStreamCaptureUnsupported;
+  void *p = nullptr;
+  float there[4];
+  cudaGraph_t graph;
+  bool ok = true;
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeGlobal);
+  ok = ok && cudaMalloc(&p, 64) == unsupported && ends_invalid(r->s);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  ok = ok && cudaMalloc(&p, 64) == cudaSuccess && cudaStreamSynchronize(r->q) == cudaSuccess &&
+       cudaStreamEndCapture(r->s, &graph) == cudaSuccess;
+  cudaGraphDestroy(graph);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  ok = ok && cudaStreamSynchronize(r->s) == unsupported && ends_invalid(r->s);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  ok = ok && cudaDeviceSynchronize() == unsupported && ends_invalid(r->s);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  ok = ok && cudaStreamQuery(r->s) == unsupported && ends_invalid(r->s);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  ok = ok && cudaMemcpyAsync(r->a, there, sizeof there, cudaMemcpyHostToDevice, r->s) ==
+                 unsupported && ends_invalid(r->s);
+  cudaEventRecord(r->e, r->q);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  ok = ok && cudaStreamWaitEvent(r->s, r->e, 0) == cudaErrorStreamCaptureIsolation &&
+       ends_invalid(r->s);
+  cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed);
+  cudaEventRecord(r->e, r->s);
+  ok = ok && cudaEventQuery(r->e) == cudaErrorCapturedEvent &&
+       cudaEventSynchronize(r->e) == cudaErrorCapturedEvent;
+  ok = ok && cudaStreamBeginCapture(r->s, cudaStreamCaptureModeRelaxed) == cudaErrorIllegalState;
+  cudaStreamEndCapture(r->s, &graph);
+  cudaGetLastError();
+  return ok;
+}
+
+static void launches_what_was_captured_test(void **) {
+  expect_silent(launches_what_was_captured, "late");
+}
+static void refuses_what_a_capture_forbids_test(void **) {
+  expect_silent(refuses_what_a_capture_forbids, "late");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reads_what_another_stream_makes_test),
@@ -265,6 +346,8 @@ int main(void) {
 #endif
       cmocka_unit_test(a_forgotten_barrier_gives_wrong_values),
       cmocka_unit_test(mistakes_of_order_give_wrong_values),
+      cmocka_unit_test(launches_what_was_captured_test),
+      cmocka_unit_test(refuses_what_a_capture_forbids_test),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

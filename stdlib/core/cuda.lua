@@ -4,6 +4,8 @@
 -- which "cuda" without a number denotes. This is the first one, unless `set_device` or a Trainer's
 -- rank has selected another.
 local c = require "ltrain.c"
+local CudaGraph = require "ltrain.core.cuda_graph"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local nvtx = require "ltrain.core.nvtx"
 local streams = require "ltrain.core.cuda_streams"
@@ -91,6 +93,19 @@ function cuda.current_stream(device) return streams.current(name_of(device, "cur
 function cuda.stream(stream, fn)
   local before = streams.set(stream, "cuda.stream")
   return scope(function() streams.set(before) end, fn)
+end
+
+--- Returns a function like `fn` whose work on the GPU is captured at the third call, as a CUDA
+--- graph, and launched as a whole by later ones, which do not call `fn`. Arguments: tensors of the
+--- GPU, in tables too, and other values; a call with other shapes or values captures another graph
+--- (8 at most; else `fn` is called). Results are copies, without history. Random numbers, and the
+--- learning rates and step counts of optimizers that step in `fn`, are those of the call. Fields of
+--- the result: `captured`, `launched`, and `called` (how often `fn` ran as it is).
+function cuda.graph(fn, device)
+  if not class.is_callable(fn) then
+    errors.blame("cuda.graph: needs a function: got %s", errors.show(fn))
+  end
+  return CudaGraph(fn, name_of(device, "graph"))
 end
 
 --- Resets the peak statistics of all devices.

@@ -6,6 +6,7 @@
 -- saved under the parameter's path.
 
 local c = require "ltrain.c"
+local captured_steps = require "ltrain.core.captured_steps"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local elements = require "ltrain.core.elements"
@@ -246,6 +247,7 @@ function Optimizer:step(closure)
     loss, proceed = closure()
   end
   if proceed ~= false then
+    if captured_steps.list then captured_steps.add(self) end
     external_writes.look(self)
     local _ <close> = c.allow_update()
     local strategy = self._strategy

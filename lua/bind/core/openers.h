@@ -29,6 +29,7 @@ void lt_bind_print(lua_State *L, lt_bind *b);
 void lt_bind_collect(lua_State *L, lt_bind *b);
 void lt_bind_devices(lua_State *L, lt_bind *b);
 void lt_bind_streams(lua_State *L, lt_bind *b);
+void lt_bind_graphs(lua_State *L, lt_bind *b);
 void lt_bind_system(lua_State *L, lt_bind *b);
 void lt_bind_overlay(lua_State *L, lt_bind *b);
 void lt_bind_random(lua_State *L, lt_bind *b);

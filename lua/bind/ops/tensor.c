@@ -13,6 +13,7 @@
 #include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "bind/ops/index.h"
+#include "device/graph.h"
 
 /* The hooks of the userdata at 1 go to the one at 2. */
 static void move_hooks(lua_State *L, const lt_bind *b) {
@@ -257,6 +258,8 @@ static void set_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   if (grad != NULL && !lt_device_equal(grad->storage->device, t->storage->device))
     lt_raise(L, b, LT_EDEVICE, "grad: must be on the tensor's device");
   if (grad != NULL) lt_make_unique(L, b, 3);
+  lt_graph *captures = lt_graph_captures(b->c);
+  if (captures != NULL && !lt_graph_note_leaf(b->c, captures, t, true)) lt_raise_failure(L, b);
   lt_release(b->c, t->grad);
   t->grad = lt_retain(grad);
   lt_tensor_note_grad(b->c, t);

@@ -183,6 +183,18 @@ typedef struct lt_device_ops {
   /* Whether the device has a narrower dtype in place of this one: scripts are refused tensors of
      it; the library's own, such as sums in f64, have fewer digits there. (optional) */
   bool (*lacks)(lt_dtype dtype);
+
+  /* Graphs (optional together). What is issued on the stream after `capture_begin` is recorded and
+     not run; `capture_end` returns it as a graph (NULL with a failure; without one, where it is not
+     to be kept), and `graph_launch` issues all of it at once, as it was recorded. `graph_update`:
+     from the next launch on, launch number `number` of the capture, counted from 0, is done with
+     the arguments of `call`, which has the same tensors and no other. */
+  bool (*capture_begin)(lt_ctx *c, lt_stream *stream);
+  void *(*capture_end)(lt_ctx *c, lt_stream *stream, bool keep);
+  bool (*graph_launch)(lt_ctx *c, lt_stream *stream, void *graph);
+  bool (*graph_update)(lt_ctx *c, lt_stream *stream, void *graph, int64_t number, lt_kernel kernel,
+                       const lt_call *call);
+  void (*graph_free)(int index, void *graph);
 } lt_device_ops;
 
 /* Functions of ltrain for a backend. Versions are compared for equality. */
