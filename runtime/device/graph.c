@@ -114,6 +114,13 @@ bool lt_graph_suits(const lt_graph *g, int segment) {
   return true;
 }
 
+bool lt_graph_adds(const lt_graph *g, int segment) {
+  const lt_segment *s = &g->segments[segment];
+  for (int k = 0; k < s->n_leaves; k++)
+    if (!s->leaves[k].is_set && s->leaves[k].before != NULL) return true;
+  return false;
+}
+
 static bool order_before(lt_ctx *c, const lt_graph *g) {
   for (int k = 0; k < g->n_storages; k++)
     if (!lt_order_before(c, g->storages[k].storage, g->stream, g->storages[k].writes)) return false;

@@ -91,6 +91,8 @@ bool lt_graph_end(lt_ctx *c, lt_graph *g, bool keep);
 
 /* Whether gradients are what the segment was captured with: those that it adds to. */
 bool lt_graph_suits(const lt_graph *g, int segment);
+/* Whether there are such. */
+bool lt_graph_adds(const lt_graph *g, int segment);
 /* Launches a segment: in order with all work on what it reads and writes. Leaves get its
    gradients, and the ctx has drawn the random numbers that the segment draws. */
 bool lt_graph_launch(lt_ctx *c, lt_graph *g, int segment);

@@ -9,58 +9,15 @@ local c = require "ltrain.c"
 local captured_steps = require "ltrain.core.captured_steps"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local graph_arguments = require "ltrain.core.graph_arguments"
 
 local WARM <const> = 2 -- calls before one is captured
 local MOST <const> = 8 -- graphs of one function
 
+local copied <const>, fill <const> = graph_arguments.copied, graph_arguments.fill
+local is_like <const>, map <const> = graph_arguments.is_like, graph_arguments.map
+
 local Graph = class.extend(nil, "Graph")
-
--- Tensors of a value, and of tables in it without a metatable, replaced by fn(tensor, name).
-local map
-function map(value, fn, name)
-  if c.is_tensor(value) then return fn(value, name) end
-  if type(value) ~= "table" or getmetatable(value) ~= nil then return value end
-  local copy = {}
-  for key, part in next, value do
-    copy[key] = map(part, fn, ("%s[%s]"):format(name, errors.show(key)))
-  end
-  return copy
-end
-
-local function same_shape(a, b)
-  if a.dtype ~= b.dtype or a.device ~= b.device then return false end
-  local x, y = a.shape, b.shape
-  if #x ~= #y then return false end
-  for i = 1, #x do
-    if x[i] ~= y[i] then return false end
-  end
-  return true
-end
-
--- Whether arguments are of the make of `static`, the captured ones.
-local is_like
-function is_like(static, value)
-  if c.is_tensor(static) then
-    return c.is_tensor(value) and same_shape(static, value) and not value.requires_grad
-  end
-  if type(static) ~= "table" or getmetatable(static) ~= nil then return rawequal(static, value) end
-  if type(value) ~= "table" or getmetatable(value) ~= nil then return false end
-  for key, part in next, static do
-    if not is_like(part, value[key]) then return false end
-  end
-  for key in next, value do
-    if static[key] == nil then return false end
-  end
-  return true
-end
-
-local function fill(static, value)
-  if c.is_tensor(static) then
-    if not rawequal(static, value) then static:copy_(value) end
-  elseif type(static) == "table" and getmetatable(static) == nil then
-    for key, part in next, static do fill(part, value[key]) end
-  end
-end
 
 local function check(tensor, name)
   if not tensor.is_cuda then
@@ -83,8 +40,6 @@ local function kind_of(self, arguments)
 end
 
 local function detached(tensor) return tensor:detach() end
--- The results of a graph are those of its last launch: callers get copies.
-local function copied(tensor) return tensor:detach():clone() end
 
 local function results(packed, fn)
   local copy = map(packed, fn, "result")
@@ -148,12 +103,8 @@ function Graph:__call(...)
     self.called = self.called + 1
     return results(table.pack(self._fn(...)), detached)
   end
-  do
-    local _ <close> = c.no_grad()
-    fill(kind.arguments, arguments)
-  end
+  fill(kind.arguments, arguments)
   if made then launch(self, made) else made = capture(self, kind) end
-  local _ <close> = c.no_grad()
   return results(made.results, copied)
 end
 

@@ -202,7 +202,7 @@ local function adapt_scale(self, found)
   local scale, steps = self._scale, self._tracker + 1
   local due, grown = steps:ge(self._growth_interval), scale * self._growth_factor
   grown = c.where(due:logical_and(grown:isfinite()), grown, scale)
-  self._scale = c.where(found, scale * self._backoff_factor, grown)
+  scale:copy_(c.where(found, scale * self._backoff_factor, grown)) -- a CUDA graph has its address
   self._tracker = steps:masked_fill(found:logical_or(due), 0)
 end
 
@@ -219,6 +219,9 @@ function GradScaler:update(new_scale)
   end
   for optimizer in next, self._steps do self._steps[optimizer] = nil end
 end
+
+--- Returns the tensor of the scale, which `update` writes; nil before something was scaled.
+function GradScaler:scale_tensor() return self._scale end
 
 --- Returns the scale, a number; synchronizes.
 function GradScaler:get_scale()

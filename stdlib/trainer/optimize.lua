@@ -4,6 +4,7 @@
 -- The last batch of a window (steps/Window.lua) runs within optimizer_step, when the closure is
 -- called; the ones before add their gradients.
 local OptimizerSteps = require "ltrain.trainer.steps.OptimizerSteps"
+local StepGraph = require "ltrain.trainer.steps.StepGraph"
 local StepClosure = require "ltrain.trainer.steps.StepClosure"
 local Window = require "ltrain.trainer.steps.Window"
 local batch = require "ltrain.trainer.steps.batch"
@@ -20,6 +21,7 @@ local optimize = {}
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
   state.window, state.step_closure = Window.new(state), StepClosure.new(state)
+  state.step_graph = StepGraph.new(state)
   shared_gradients.prepare(state)
   state.optimizer_steps = OptimizerSteps.new(state)
   if state.trainer.options.verify_every > 0 then

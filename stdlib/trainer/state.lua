@@ -111,6 +111,7 @@ return function(trainer, fn, module, fit_args)
     optimizer_steps = false, -- optimize, object: what surrounds each step of an optimizer; of a fit
     window = false, -- optimize, object: the batches since the last optimizer step; fits have one
     verification = false, -- optimize, object: computes batches of other ranks; with verify_every
+    step_graph = false, -- optimize, object: training_step and backward as CUDA graphs
     step_closure = false, -- optimize, object: what optimizer_step hands to the optimizer
 
     forks = nil, -- run: whether ranks are forked for this run

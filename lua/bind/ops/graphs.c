@@ -56,6 +56,13 @@ static int graph_suits(lua_State *L) {
   return 1;
 }
 
+/* graph:adds(segment) -> whether it adds to gradients that were there when it was captured */
+static int graph_adds(lua_State *L) {
+  const lt_graph *g = check_graph(L);
+  lua_pushboolean(L, lt_graph_adds(g, check_segment(L, g)));
+  return 1;
+}
+
 static int graph_launch(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_graph *g = check_graph(L);
@@ -99,10 +106,10 @@ static int captures(lua_State *L) {
 
 void lt_bind_graphs(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {{"__gc", graph_free}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"begin", graph_begin},       {"finish", graph_finish},
-                                     {"suits", graph_suits},       {"launch", graph_launch},
-                                     {"feed", graph_feed},         {"feed_end", graph_feed_end},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"begin", graph_begin}, {"finish", graph_finish},
+                                     {"suits", graph_suits}, {"adds", graph_adds},
+                                     {"launch", graph_launch}, {"feed", graph_feed},
+                                     {"feed_end", graph_feed_end}, {NULL, NULL}};
   static const luaL_Reg runtime[] = {{"graph", graph_new}, {"captures", captures}, {NULL, NULL}};
   lt_new_type(L, b, GRAPH_NAME, meta, methods);
   lua_getfield(L, 1, "runtime");

@@ -302,6 +302,7 @@ end
 
 local function log(state, name, value, options)
   local res = state.loop.results
+  if state.step_graph and state.step_graph:takes_log(name, value, options) then return end
   if not state.strategy:logs_here() then return end
   if state.ranks.many and options.rank_zero_only and data_ranks.replica() > 0 then return end
   local items = res.loaders[res.loader][state.hook]

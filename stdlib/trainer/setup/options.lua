@@ -143,6 +143,8 @@ return {
     doc = "folder for logs and checkpoints" },
   detect_anomaly = flag(false, "raise an error at the operation of training_step, or its "
     .. "derivative, that computes the first nan: slow, for debugging", "option"),
+  cuda_graph = flag(false, "on a GPU: capture training_step and backward as a CUDA graph, which is "
+    .. "launched in their place from the fourth batch on"),
   nonfinite = { type = "string", default = "stop", choices = { "stop", "skip", "allow" },
     set = "option", doc = "if gradients are not finite: end the fit, skip the step, or take it" },
   profiler = { type = "string", set = "option", choices = { "simple", "advanced", "trace", "xla" },

@@ -35,6 +35,9 @@ end
 --- Whether the running batch is its first one.
 function Window:is_empty() return self._batches == 0 end
 
+--- Whether the gradients of the last step are gone.
+function Window:is_cleared() return self._cleared end
+
 --- Whether its gradients are of a loss.
 function Window:has_loss() return self._used > 0 end
 

@@ -79,14 +79,23 @@ local function training_step(state)
     state.loop.batch_idx))
 end
 
+local function run_backward(state, loss, weight, ...)
+  local strategy = state.strategy
+  loss = state.scaling:scale(loss)
+  hook_calls.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
+end
+
 --- backward of a loss that weighs `weight`, with its hooks; its other arguments follow.
 function batch.backward(state, loss, weight, ...)
-  local strategy = state.strategy
   hook_calls.hook(state, "on_before_backward", loss)
   do
-    local _ <close> = strategy:backward_scope()
-    loss = state.scaling:scale(loss)
-    hook_calls.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
+    local _ <close> = state.strategy:backward_scope()
+    if state.step_graph then
+      local outputs = state.step_graph:backward(run_backward, loss, weight)
+      if outputs then state.loop.outputs = outputs end
+    else
+      run_backward(state, loss, weight, ...)
+    end
   end
   hook_calls.hook(state, "on_after_backward")
 end
@@ -105,7 +114,12 @@ local function run_forward_backward(state, alone, continues)
   if state.loop.outside then return nil end
   local _ <close> = detection_scope(state)
   if state.ranks.many then c.dist.begin_step() end
-  local count, outputs = training_step(state)
+  local count, outputs
+  if state.step_graph then
+    count, outputs = state.step_graph:forward(training_step, alone)
+  else
+    count, outputs = training_step(state)
+  end
   places.source = state.module.training_step
   local loss, weight = read_outputs(state, count, outputs)
   state.loop.outputs = outputs
