@@ -17,19 +17,7 @@ local WHO <const> = "ulysses_attention"
 
 local attend <const> = c.runtime.operation("scaled_dot_product_attention", WHO)
 
-local OPTIONS <const> = {
-  group = { type = "object", doc = "the ranks that share the sequence; by default all" },
-  causal = { type = "boolean", default = false, doc = "queries attend to keys up to their own "
-    .. "position in the whole sequence" },
-  balance = { type = "boolean", default = true, doc = "the sequence is split as split_sequence "
-    .. "does by default; false: rank r has its r-th part" },
-  mask = { type = "tensor", doc = "[.., 1, T / N]: of this rank's keys; bool, true for keys that "
-    .. "are attended to, or added to the scores" },
-  scale = { type = "number", doc = "factor of the scores; by default 1 / sqrt(D)" },
-  dropout_p = { type = "number", default = 0, min = 0, max = 1,
-    doc = "dropout of the attention weights" },
-  enable_gqa = { type = "boolean", default = false, doc = "keys and values may have fewer heads" },
-}
+local OPTIONS <const> = require "ltrain.parallel.split_attention_options"
 
 -- The chunks of all ranks along a dim, in the order of ranks, to the order of the sequence; with
 -- `back` the other way. As where the ranks have chunk r of N each.
