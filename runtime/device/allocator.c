@@ -349,7 +349,12 @@ void lt_device_reset_peaks(lt_ctx *c) {
 
 void lt_device_set_limit(lt_ctx *c, int64_t bytes) {
   state *st = state_of(c);
-  if (st != NULL) atomic_store(&st->budget->limit, bytes);
+  if (st != NULL) atomic_store(&st->budget->all.limit, bytes);
+}
+
+void lt_device_limit_one(lt_ctx *c, lt_device d, int64_t bytes) {
+  state *st = state_of(c);
+  if (st != NULL) atomic_store(&st->budget->device[d.kind][d.index].limit, bytes);
 }
 
 void lt_device_on_exhausted(lt_ctx *c, void (*fn)(lt_ctx *c, void *ud), void *ud) {

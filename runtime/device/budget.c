@@ -1,5 +1,5 @@
-/* runtime/device/budget.c: how much memory of all devices a ctx may hold, and memory for its pools
-   within that. */
+/* runtime/device/budget.c: how much memory of all devices and of each a ctx may hold, and memory
+   for its pools within that. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -25,14 +25,33 @@ void lt_budget_release(lt_budget *g) {
   allocator.fn(allocator.ud, g, sizeof *g, 0);
 }
 
+static lt_allowance *of_device(const lt_pool *p) {
+  return &p->budget->device[p->device.kind][p->device.index];
+}
+
+int64_t lt_budget_limit(const lt_pool *p) {
+  int64_t limit = atomic_load(&of_device(p)->limit);
+  return limit > 0 ? limit : atomic_load(&p->budget->all.limit);
+}
+
+/* Added first, then compared: two threads that ask at once cannot both pass by the last free
+   bytes. */
+static bool reserve(lt_allowance *a, size_t bytes) {
+  int64_t reserved = atomic_fetch_add(&a->reserved, (int64_t)bytes) + (int64_t)bytes;
+  int64_t limit = atomic_load(&a->limit);
+  return limit <= 0 || reserved <= limit;
+}
+
+static void unreserve(lt_pool *p, size_t bytes) {
+  atomic_fetch_sub(&p->budget->all.reserved, (int64_t)bytes);
+  atomic_fetch_sub(&of_device(p)->reserved, (int64_t)bytes);
+}
+
 void *lt_pool_ask(lt_pool *p, size_t bytes) {
-  /* Added first, then compared: two threads that ask at once cannot both pass by the last free
-     bytes. */
-  int64_t reserved = atomic_fetch_add(&p->budget->reserved, (int64_t)bytes) + (int64_t)bytes;
-  int64_t limit = atomic_load(&p->budget->limit);
-  void *data = limit > 0 && reserved > limit ? NULL : p->ops->alloc(p->device.index, bytes);
+  bool all = reserve(&p->budget->all, bytes), own = reserve(of_device(p), bytes);
+  void *data = all && own ? p->ops->alloc(p->device.index, bytes) : NULL;
   if (data == NULL) {
-    atomic_fetch_sub(&p->budget->reserved, (int64_t)bytes);
+    unreserve(p, bytes);
     return NULL;
   }
   p->stats.system_calls++;
@@ -41,7 +60,7 @@ void *lt_pool_ask(lt_pool *p, size_t bytes) {
 
 void lt_pool_give_back(lt_pool *p, void *data, size_t bytes) {
   p->ops->free(p->device.index, data, bytes);
-  atomic_fetch_sub(&p->budget->reserved, (int64_t)bytes);
+  unreserve(p, bytes);
 }
 
 void *lt_pool_raw(lt_pool *p, void *ptr, size_t old_size, size_t new_size) {

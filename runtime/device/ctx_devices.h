@@ -84,6 +84,9 @@ void lt_launch_end(lt_ctx *c, lt_stream *stream);
 /* Fail because the pool cannot get `bytes`: what takes it, and what would help. */
 bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes);
 
+/* What a block in use that notes its script line is for. */
+lt_live lt_live_of(const lt_block *b);
+
 /* Whether the memory of a storage comes and goes: it has been emptied before. */
 bool lt_storage_was_emptied(const lt_storage *s);
 

@@ -202,6 +202,9 @@ bool lt_check_data(lt_ctx *c, const char *who, const lt_tensor *t);
 /* Limit live + cached bytes of this ctx's pools (0: no limit). */
 void lt_device_set_limit(lt_ctx *c, int64_t bytes);
 
+/* The same of one device, of this ctx and its children. */
+void lt_device_limit_one(lt_ctx *c, lt_device d, int64_t bytes);
+
 /* Count the memory of a new child's pools as its root's. Called in the root's thread; false with a
    failure in either. */
 bool lt_device_share_limit(lt_ctx *child);

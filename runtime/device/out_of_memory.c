@@ -65,6 +65,15 @@ void lt_device_list_largest(lt_ctx *c, lt_device d, char *out, size_t size) {
   }
 }
 
+lt_live lt_live_of(const lt_block *b) {
+  return (lt_live){.bytes = (int64_t)b->storage.bytes,
+                   .id = b->storage.id,
+                   .op = b->storage.writer,
+                   .line = b->storage.line,
+                   .shape = b->shape,
+                   .dtype = b->dtype};
+}
+
 int64_t lt_device_live(lt_ctx *c, lt_device d, lt_live *out, int64_t n) {
   const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   lt_pool *p = st != NULL ? st->pools[d.kind][d.index] : NULL;
@@ -72,18 +81,12 @@ int64_t lt_device_live(lt_ctx *c, lt_device d, lt_live *out, int64_t n) {
   if (p == NULL) return 0;
   lt_pool_drain(c, p);
   for (const lt_block *b = p->in_use; b != NULL; b = b->older, count++)
-    if (count < n)
-      out[count] = (lt_live){.bytes = (int64_t)b->storage.bytes,
-                             .id = b->storage.id,
-                             .op = b->storage.writer,
-                             .line = b->storage.line,
-                             .shape = b->shape,
-                             .dtype = b->dtype};
+    if (count < n) out[count] = lt_live_of(b);
   return count;
 }
 
 static void describe_limits(const lt_pool *p, char *out, size_t size) {
-  int64_t most = atomic_load(&p->budget->limit), free_bytes, total;
+  int64_t most = lt_budget_limit(p), free_bytes, total;
   out[0] = 0;
   if (most > 0)
     snprintf(out, size, ", the limit is %lld", (long long)most);

@@ -13,7 +13,7 @@
 #include "device/stream.h"
 
 enum { MIN_SHIFT = 9 };
-static const size_t LARGE = (size_t)1 << 20, ARENA = (size_t)2 << 20;
+static const size_t LARGE = (size_t)1 << 20;
 
 /* Making and ending. */
 
@@ -45,7 +45,7 @@ static void list_destroy(lt_pool *p, lt_block *b) {
 }
 
 static void arena_destroy(lt_pool *p, lt_arena *a) {
-  lt_pool_give_back(p, a->data, ARENA);
+  lt_pool_give_back(p, a->data, LT_POOL_ARENA);
   lt_pool_raw(p, a, sizeof *a, 0);
 }
 
@@ -266,7 +266,7 @@ static int class_of(size_t bytes, size_t *capacity) {
 static bool arena_new(lt_pool *p) {
   lt_arena *a = lt_pool_raw(p, NULL, 0, sizeof *a);
   if (a == NULL) return false;
-  *a = (lt_arena){.data = lt_pool_ask(p, ARENA), .next = p->arenas};
+  *a = (lt_arena){.data = lt_pool_ask(p, LT_POOL_ARENA), .next = p->arenas};
   if (a->data == NULL) {
     lt_pool_raw(p, a, sizeof *a, 0);
     return false;
@@ -278,7 +278,7 @@ static bool arena_new(lt_pool *p) {
 /* By moving a pointer: blocks of an arena are never joined again, they go back through the lists.
    The arena itself is returned once all of its blocks are free (lt_pool_trim). */
 static char *arena_cut(lt_pool *p, size_t bytes) {
-  if ((p->arenas == NULL || p->arenas->used + bytes > ARENA) && !arena_new(p)) return NULL;
+  if ((p->arenas == NULL || p->arenas->used + bytes > LT_POOL_ARENA) && !arena_new(p)) return NULL;
   char *data = p->arenas->data + p->arenas->used;
   p->arenas->used += bytes;
   p->arenas->blocks++;

@@ -9,12 +9,16 @@
 
 #include "device/device.h"
 
-enum { LT_POOL_CLASSES = 8 * 48, LT_LARGE_CLASSES = 8 * 32 };
+enum { LT_POOL_CLASSES = 8 * 48, LT_LARGE_CLASSES = 8 * 32, LT_POOL_ARENA = 2 << 20 };
 
-/* What a ctx and its children hold of all devices, and may hold (0: no limit). */
+/* What a ctx and its children hold, and may hold (0: no limit): of all devices, and of each. */
+typedef struct lt_allowance {
+  atomic_llong reserved, limit;
+} lt_allowance;
+
 typedef struct lt_budget {
   atomic_long users; /* ctxs and pools */
-  atomic_llong reserved, limit;
+  lt_allowance all, device[LT_DEVICE_KINDS][LT_MAX_DEVICES];
   lt_allocator allocator;
 } lt_budget;
 
@@ -70,6 +74,9 @@ typedef struct lt_pool {
   lt_budget *budget;
   lt_allocator allocator; /* outlives the ctx */
 } lt_pool;
+
+/* The limit that a pool is under, the one of its device if there are both; 0: none. */
+int64_t lt_budget_limit(const lt_pool *p);
 
 /* budget.c: memory of the device within the budget, NULL: there is none; the ctx's own memory. */
 void *lt_pool_ask(lt_pool *p, size_t bytes);

@@ -7,6 +7,7 @@ local c = require "ltrain.c"
 local CudaGraph = require "ltrain.core.cuda_graph"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local memory_snapshot = require "ltrain.core.memory_snapshot"
 local nvtx = require "ltrain.core.nvtx"
 local streams = require "ltrain.core.cuda_streams"
 local strict_arity = require "ltrain.core.strict_arity"
@@ -134,6 +135,65 @@ function cuda.memory_summary(device)
     ("  of the GPU   %12s free of %s"):format(mib(free), mib(total)),
     ("  allocations  %12d requested from the GPU"):format(m.system_calls),
   }, "\n") .. runtime.largest_tensors(name)
+end
+
+--- The segments that this process has of a GPU's memory, with the fields of
+--- torch.cuda.memory_snapshot: a list of { device =, address =, total_size =, allocated_size =,
+--- active_size =, segment_type = "small" or "large", blocks = }, in bytes and by address. `blocks`
+--- is the list of { address =, size =, state =, stream =, requested_size =, op =, line =, shape =,
+--- dtype = }; `state`: "active_allocated", "inactive" (free), or "active_pending_free": freed, and
+--- still in use on another stream; `stream`: the number of the stream of its last work. The last
+--- five are those of tensors over 1 MiB, and after `record_memory_history` of all.
+function cuda.memory_snapshot(device)
+  return memory_snapshot.take(name_of(device, "memory_snapshot"))
+end
+
+--- From now on each tensor records the operation and the script line that create it, for
+--- memory_snapshot and messages about memory; `false`: only those over 1 MiB. PyTorch's
+--- torch.cuda.memory._record_memory_history.
+function cuda.record_memory_history(enabled)
+  if enabled ~= nil and type(enabled) ~= "boolean" then
+    errors.blame("cuda.record_memory_history: enabled must be true or false: got %s",
+      errors.show(enabled))
+  end
+  runtime.note_allocations(enabled ~= false)
+end
+
+--- Writes memory_snapshot as an HTML page, which needs nothing but a browser: a bar for each
+--- segment, and the operations and lines with most memory.
+function cuda.save_memory_snapshot(path, device)
+  if type(path) ~= "string" then
+    errors.blame("cuda.save_memory_snapshot: path must be text: got %s", errors.show(path))
+  end
+  local name <const> = name_of(device, "save_memory_snapshot")
+  local memory_page <const> = require "ltrain.core.memory_page"
+  local page <const> = memory_page.html(name, memory_snapshot.take(name))
+  local done, message = c.io.write_file(path, page, "cuda.save_memory_snapshot")
+  if not done then errors.blame("%s", message) end
+end
+
+local fractions <const> = {} -- of each GPU that has a limit
+
+--- Limits what this process reserves of a GPU, tensors and cache, to a fraction of its memory, from
+--- 0 to 1. What needs more is an out-of-memory error. Without a number of bytes to compare with, as
+--- on a GPU that cannot be used, it is an error.
+function cuda.set_per_process_memory_fraction(fraction, device)
+  if type(fraction) ~= "number" or not (fraction > 0 and fraction <= 1) then
+    errors.blame("cuda.set_per_process_memory_fraction: fraction must be above 0 and at most 1: "
+      .. "got %s", errors.show(fraction))
+  end
+  local name <const> = name_of(device, "set_per_process_memory_fraction")
+  local _, total = runtime.device_memory(name)
+  if total == 0 then
+    errors.blame("cuda.set_per_process_memory_fraction: %s does not report its memory", name)
+  end
+  runtime.limit_device(name, math.max(1, math.floor(fraction * total)))
+  fractions[name] = fraction
+end
+
+--- The fraction that was set; 1 without a limit.
+function cuda.get_per_process_memory_fraction(device)
+  return fractions[name_of(device, "get_per_process_memory_fraction")] or 1.0
 end
 
 local function unknown(_, name)

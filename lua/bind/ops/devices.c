@@ -10,6 +10,7 @@
 #include "bind/core/values.h"
 #include "device/ctx_devices.h"
 #include "device/fake.h"
+#include "device/memory_map.h"
 #include "ops/fallback.h"
 
 /* runtime.default_device([name]) -> name: where tensors are made without a device argument; sets it
@@ -242,6 +243,66 @@ static int live_tensors(lua_State *L) {
   return 1;
 }
 
+static void set_text(lua_State *L, const char *field, const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, field);
+}
+
+static void set_size(lua_State *L, const char *field, uint64_t n) {
+  lua_pushinteger(L, (lua_Integer)n);
+  lua_setfield(L, -2, field);
+}
+
+static void push_memory_row(lua_State *L, lt_ctx *c, const lt_memory_row *r) {
+  static const char *const uses[] = {"segment", "free", "pending", "used"};
+  char line[128];
+  lua_createtable(L, 0, 12);
+  set_size(L, "segment", (uintptr_t)r->segment);
+  set_size(L, "segment_size", r->segment_bytes);
+  lua_pushboolean(L, r->is_arena);
+  lua_setfield(L, -2, "is_arena");
+  set_text(L, "use", uses[r->use]);
+  set_size(L, "address", (uintptr_t)r->data);
+  set_size(L, "size", r->bytes);
+  if (r->stream != NULL) set_size(L, "stream", (uintptr_t)r->stream);
+  if (r->use != LT_MEMORY_USED) return;
+  set_size(L, "requested", (uint64_t)r->tensor.bytes);
+  set_text(L, "op", r->tensor.op);
+  if (r->tensor.line != 0)
+    set_text(L, "line", lt_line_text(c, r->tensor.line, line, sizeof line));
+  if (r->tensor.shape.ndim < 0) return;
+  set_text(L, "shape", LT_SHAPE_STR(r->tensor.shape));
+  set_text(L, "dtype", lt_dtype_name(r->tensor.dtype));
+}
+
+/* runtime.memory_map(device) -> a list of {segment =, segment_size =, is_arena =, use =, address =,
+   size =, stream =, requested =, op =, line =, shape =, dtype =}: lt_device_memory_map. Addresses
+   are integers. */
+static int memory_map(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  check_device(L, b, &d);
+  int64_t n = lt_device_memory_map(b->c, d, NULL, 0);
+  lt_memory_row *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
+  int64_t now = lt_device_memory_map(b->c, d, list, n); /* lt_device_live's rule */
+  if (now < n) n = now;
+  lua_createtable(L, (int)n, 0);
+  for (int64_t k = 0; k < n; k++) {
+    push_memory_row(L, b->c, &list[k]);
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
+/* runtime.limit_device(device, bytes): what this state reserves of it; 0: no limit */
+static int limit_device(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  check_device(L, b, &d);
+  lt_device_limit_one(b->c, d, luaL_checkinteger(L, 2));
+  return 0;
+}
+
 /* runtime.note_allocations(on): from now on tensors of any size are among them */
 static int note_allocations(lua_State *L) {
   lt_device_note_all(lt_enter(L)->c, lua_toboolean(L, 1));
@@ -325,6 +386,8 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"device_faulted", device_faulted},
                                      {"devices_in_use", devices_in_use},
                                      {"live_tensors", live_tensors},
+                                     {"memory_map", memory_map},
+                                     {"limit_device", limit_device},
                                      {"note_allocations", note_allocations},
                                      {"largest_tensors", largest_tensors},
                                      {"fake_counts", fake_counts},
