@@ -43,6 +43,19 @@ describe("ltrain doctor", function()
 end)
 
 describe("a fit on GPUs", function()
+  it("can require NCCL", function()
+    local script <const> = [[
+      trainer{max_steps = 1, strategy = lt.strategies.DDP{process_group_backend = "nccl"}}
+        :fit(Net(), loader())
+      print "done"
+    ]]
+    assert.equal("done\n", (scripts.output(2, script)))
+    local without <const> = os.getenv("LTRAIN_BACKENDS"):gsub("/backends$", "/without_nccl")
+    local status, _, err = scripts.run(2, script, { LTRAIN_BACKENDS = without })
+    assert.equal(1, status)
+    assert.matches("strategies.DDP: process_group_backend = 'nccl', but [^\n]+", err)
+  end)
+
   it("resumes on another number of them with the same bits", function()
     local folder = child.folder()
     local wanted = scripts.output(1, [[

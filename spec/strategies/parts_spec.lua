@@ -320,8 +320,6 @@ describe("strategies.DDP", function()
       assert.matches("strategies.DDP: " .. words, error_of(strategies.DDP, options))
     end
     wrong({ process_group_backend = "gloo" }, "process_group_backend = 'gloo': .*remove it")
-    wrong({ process_group_backend = "nccl" },
-      "process_group_backend = 'nccl': between GPUs it is used")
     wrong({ process_group_backend = "x" }, "process_group_backend = 'x': must be 'shm' or 'mpi'")
     wrong({ start_method = "spawn" }, "start_method = 'spawn': is for CUDA")
     wrong({ ddp_comm_hook = "fp8" }, "ddp_comm_hook must be a function, .*'bf16', .*'fp8'")

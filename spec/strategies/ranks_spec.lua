@@ -96,6 +96,11 @@ describe("on two ranks", function()
       .. "start them with `mpirun %-n N ltrain run SCRIPT`", err)
     local _, count = err:gsub("process_group_backend", "")
     assert.equal(1, count)
+    _, _, err = run [[
+      trainer({strategy = strategies.DDP {process_group_backend = "nccl"}}):fit(Net(), loader())
+    ]]
+    assert.matches("strategies.DDP: process_group_backend = 'nccl', but the ranks are on the "
+      .. "device 'cpu': nccl is between GPUs", err)
   end)
 
   it("hooks of the transfer get their batches", function()

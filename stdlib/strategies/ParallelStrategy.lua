@@ -11,6 +11,7 @@
 -- gradients are then those of shards.
 local Strategy = require "ltrain.strategies.Strategy"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
+local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local cpu_affinity = require "ltrain.dist.cpu_affinity"
 local dist = require "ltrain.dist"
@@ -96,10 +97,21 @@ local HOW_TO_USE <const> = {
   shm = "shm is for ranks that are forked: start the script without a launcher",
 }
 
+-- Without NCCL data of GPUs goes through host memory, which a script may not want.
+local function check_nccl(self)
+  local device <const> = self.root_device
+  local link, why = c.dist.link(device)
+  if link == "nccl" then return end
+  errors.blame("%s: process_group_backend = 'nccl', but %s", name_of(self),
+    device:find "^cuda" and (why or "it is not in this build")
+    or ("the ranks are on the device '%s': nccl is between GPUs"):format(device))
+end
+
 -- The script may require a comm backend.
 local function check_backend(self)
   local backend, wanted = dist.world().backend, self.process_group_backend
   if not wanted or wanted == backend then return end
+  if wanted == "nccl" then return check_nccl(self) end
   errors.blame("%s: process_group_backend = '%s', but these ranks communicate over %s: "
     .. "%s", name_of(self),
     wanted, backend, HOW_TO_USE[wanted])

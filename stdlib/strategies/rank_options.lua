@@ -7,8 +7,7 @@ local rank_options = {}
 
 -- Values of PyTorch and Lightning, and what to write here instead.
 local BACKENDS <const> = {
-  gloo = "ranks on one machine use shm, others mpi or ucx: remove it",
-  nccl = "between GPUs it is used where it is found: remove it",
+  gloo = "ranks on one machine use shm, others mpi or ucx, and GPUs nccl: remove it",
 }
 local METHODS <const> = {
   spawn = "is for CUDA, which a forked process cannot use: write 'fork'",
@@ -37,9 +36,11 @@ local ROWS <const> = {
   state_dict_type = { type = "string", default = "full", choices = { "full", "sharded" },
     doc = "checkpoints: 'full', one file that rank 0 writes, or 'sharded', a folder into which "
       .. "each rank writes its part" },
-  process_group_backend = { type = "string", check = one_of({ "shm", "mpi", "ucx" }, BACKENDS),
-    doc = "the communication backend that ranks must use: 'shm' (forked), 'mpi' (mpirun, srun) or "
-      .. "'ucx' (torchrun, Kubernetes, variables set by hand)" },
+  process_group_backend = { type = "string", check = one_of({ "shm", "mpi", "ucx", "nccl" },
+    BACKENDS),
+    doc = "the communication backend that ranks must use, else an error: 'shm' (forked), 'mpi' "
+      .. "(mpirun, srun) or 'ucx' (torchrun, Kubernetes, variables set by hand) between hosts; "
+      .. "'nccl': that of GPUs, which is used where it is found" },
   start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
     doc = "'fork': ranks are forked when fit starts" },
 }
