@@ -26,7 +26,8 @@ function late_numbers.begin(values)
   local late, any = { numbers = {}, readbacks = {} }, false
   for name, value in next, values do
     if type(value) == "userdata" and value.device ~= "cpu" then
-      late.readbacks[name], any = readback_of(value), true
+      late.last = readback_of(value)
+      late.readbacks[name], any = late.last, true
     else
       late.numbers[name] = type(value) == "userdata" and value:item() or value
     end
@@ -37,8 +38,10 @@ end
 -- A number, or what stands for one.
 local function number(value) return value == true and 1 or value ~= false and value or 0 end
 
---- The table with numbers; waits for what is still on its way.
+--- The table with numbers; waits for what is still on its way, once: the others have arrived when
+--- the last one has.
 function late_numbers.read(late)
+  late.last:read()
   local out = {}
   for name, value in next, late.numbers do out[name] = number(value) end
   for name, value in next, late.readbacks do out[name] = number(value:read()) end

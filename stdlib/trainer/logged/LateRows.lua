@@ -25,8 +25,9 @@ end
 local function write_first(self)
   local row = table.remove(self._rows, 1)
   if row.numbers then return self._send(row.numbers, row.step) end
+  local numbers = late_numbers.read(row.late) -- the check came before them: one wait for both
   self._state.nonfinite:settle_to(row.check)
-  self._write(late_numbers.read(row.late), row.step)
+  self._write(numbers, row.step)
 end
 
 --- A batch begins to log: rows of batches long before it are written.
