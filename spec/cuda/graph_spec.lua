@@ -56,6 +56,56 @@ describe("lt.cuda.graph", function()
       end)
   end
 
+  -- Operations that draw, each with grids beside those that have the key.
+  local draws = {
+    rand = function() return lt.rand({ 5, 3 }, { device = "cuda", dtype = "f64" }) end,
+    randn = function() return lt.randn({ 9 }, { device = "cuda" }) end,
+    randint = function() return lt.randint(0, 9, { 7 }, { device = "cuda" }) end,
+    bernoulli = function(x) return x:sigmoid():bernoulli() end,
+    multinomial = function(x) return x:exp():multinomial(4) end,
+    randperm = function() return lt.randperm(33, { device = "cuda" }) end,
+    ["attention of f32"] = function(_, q)
+      return lt.scaled_dot_product_attention(q, q, q, { dropout_p = 0.4 })
+    end,
+    ["attention of bf16"] = function(_, q)
+      q = q:to "bf16"
+      return lt.scaled_dot_product_attention(q, q, q, { dropout_p = 0.4, causal = true })
+    end,
+  }
+  for name, draw in require("ltrain.core.tree").pairs(draws) do
+    both.it("draws the numbers of each call: " .. name, function()
+      local function run(wrap)
+        lt.seed(11)
+        local all, fn = {}, wrap(draw)
+        for k = 1, 8 do
+          all[2 * k - 1] = fn(random(3, 12), random(1, 2, 8, 16))
+          all[2 * k] = lt.rand({ 2 }, { device = "cuda" })
+        end
+        return all
+      end
+      same(run(cuda.graph), run(plain))
+    end)
+  end
+
+  both.it("repeats dropout of attention in backward", function()
+    for _, dtype in ipairs { "f32", "bf16" } do
+      local function run(wrap)
+        lt.seed(12)
+        local all, w = {}, lt.parameter(random(16, 16))
+        local fn = wrap(function(q)
+          w.grad = nil
+          local k = q:matmul(w):to(dtype)
+          local y = lt.scaled_dot_product_attention(k, k, k, { dropout_p = 0.3 })
+          y:to("f32"):square():sum():backward()
+          return w.grad
+        end)
+        for i = 1, 6 do all[i] = fn(random(1, 2, 8, 16)):clone() end
+        return all
+      end
+      same(run(cuda.graph), run(plain))
+    end
+  end)
+
   both.it("runs the function for a last batch of another size", function()
     local want = train(plain, { last = true })
     local got, step = train(cuda.graph, { last = true })
