@@ -25,12 +25,15 @@ bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
   if (ops->launch == NULL)
     return ops->copy(c, NULL, m->way, index, m->dst, m->from_index, m->src, m->bytes,
                      m->dtype);
-  if (!is_capturable(c, m->way)) return false;
-  if (m->stream == NULL || (m->from != NULL && !lt_order_before(c, m->from, m->stream, false)) ||
+  lt_graph *g = lt_graph_captures(c);
+  bool is_constant = g != NULL && g->takes_constants && m->way == LT_TO_DEVICE;
+  if (!is_constant && !is_capturable(c, m->way)) return false;
+  const void *src = is_constant ? lt_graph_constant(c, g, m->src, m->bytes) : m->src;
+  if (src == NULL || m->stream == NULL ||
+      (m->from != NULL && !lt_order_before(c, m->from, m->stream, false)) ||
       (m->to != NULL && !lt_order_before(c, m->to, m->stream, true)))
     return false;
-  bool ok = ops->copy(c, m->stream, m->way, index, m->dst, m->from_index, m->src, m->bytes,
-                     m->dtype);
+  bool ok = ops->copy(c, m->stream, m->way, index, m->dst, m->from_index, src, m->bytes, m->dtype);
   if (!lt_order_record(c, m->device, m->stream, done)) return false;
   if (m->from != NULL) lt_order_after(m->from, *done, false);
   if (m->to != NULL) lt_order_after(m->to, *done, true);

@@ -46,6 +46,7 @@ void lt_graph_free(lt_ctx *c, lt_graph *g) {
   for (int k = 0; k < g->n; k++) segment_free(c, g, &g->segments[k]);
   for (int k = 0; k < g->n_storages; k++) lt_storage_release(c, g->storages[k].storage);
   lt_free(c, g->storages, (size_t)g->room_storages * sizeof *g->storages);
+  lt_graph_free_constants(c, g);
   lt_pool_leave(c, g->pool);
   lt_free(c, g, sizeof *g);
 }

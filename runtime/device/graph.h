@@ -56,6 +56,12 @@ typedef struct lt_graph_storage {
   bool writes;
 } lt_graph_storage;
 
+/* Pinned memory that a launch copies from. */
+typedef struct lt_graph_bytes {
+  struct lt_graph_bytes *next;
+  lt_pinned *memory;
+} lt_graph_bytes;
+
 typedef struct lt_graph {
   lt_device device;
   lt_stream *stream;
@@ -65,6 +71,8 @@ typedef struct lt_graph {
   int n; /* with the one that is captured */
   lt_graph_storage *storages;
   int n_storages, room_storages;
+  lt_graph_bytes *bytes;
+  bool takes_constants; /* what is copied from the host now is made of numbers of the script */
   struct lt_graph *next; /* ended while another was captured */
 } lt_graph;
 
@@ -116,6 +124,11 @@ bool lt_graph_note_leaf(lt_ctx *c, lt_graph *g, lt_tensor *leaf, bool is_set);
 bool lt_graph_has_leaf(const lt_graph *g, const lt_tensor *leaf);
 /* A call while updates are fed. */
 bool lt_graph_fed_call(lt_ctx *c, const lt_call *call);
+
+/* graph_constants.c: a copy of bytes, for a copy from the host that is captured; NULL with a
+   failure. */
+const void *lt_graph_constant(lt_ctx *c, lt_graph *g, const void *src, size_t bytes);
+void lt_graph_free_constants(lt_ctx *c, lt_graph *g);
 
 /* graph_calls.c: the segment draws its random numbers at `at` from its next launch on. */
 bool lt_graph_move_keys(lt_ctx *c, lt_graph *g, int segment);

@@ -128,6 +128,21 @@ describe("lt.cuda.graph", function()
     assert.same({ 3, 0 }, { n.launches, n.waits }) -- the argument's copy, the graph, the result's
   end)
 
+  both.it("copies what the function makes of numbers in each launch", function()
+    local steps = cuda.graph(function(x)
+      local places = lt.arange(3, { device = "cuda", dtype = "f32" })
+      places:add_(x)
+      return places, lt.tensor({ { 1, 2 } }, { device = "cuda" })
+    end)
+    for k = 1, 6 do
+      local places, table_ = steps(lt.full({ 3 }, k):cuda())
+      collectgarbage()
+      assert.same({ k + 0.0, k + 1.0, k + 2.0 }, places:tolist())
+      assert.same({ { 1, 2 } }, table_:tolist())
+    end
+    assert.equal(3, steps.launched)
+  end)
+
   both.it("returns results that later calls leave alone", function()
     local double = cuda.graph(function(x) return x * 2 end)
     local results = {}

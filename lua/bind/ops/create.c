@@ -17,6 +17,7 @@
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
 #include "bind/ops/arguments.h"
+#include "device/graph.h"
 
 /* The options of lt.tensor and arange: dtype, device, requires_grad. */
 typedef struct options {
@@ -43,7 +44,10 @@ static int end_staged(lua_State *L, lt_bind *b, lt_frame frame, lt_tensor *t, op
   lt_ctx *c = b->c;
   if (o.dtype == LT_DTYPE_NONE && t != NULL)
     o.dtype = t->dtype == LT_F64 ? LT_F32 : (lt_dtype)t->dtype;
+  lt_graph *captures = lt_graph_captures(c);
+  if (captures != NULL) captures->takes_constants = true;
   if (t != NULL) t = lt_to_device(c, lt_cast(c, t, o.dtype), o.device);
+  if (captures != NULL) captures->takes_constants = false;
   if (t != NULL && o.requires_grad) {
     if (lt_dtype_is_float(o.dtype))
       t->flags |= LT_REQUIRES_GRAD;
