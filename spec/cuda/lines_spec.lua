@@ -3,7 +3,7 @@
 --
 -- Sizes go over the borders of what a part of a warp, a warp and a block take, and over those from
 -- which lines are cut into segments or no longer fit into shared memory.
--- tags: threads, kernels
+-- tags: kernels, slow, threads
 local both = require "spec.cuda.both"
 local lt = require "ltrain"
 

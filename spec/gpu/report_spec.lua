@@ -1,5 +1,5 @@
 -- spec/gpu/report_spec.lua: ./dev gpu over the emulated GPU, in tiny sizes.
--- tags: half, slow
+-- tags: slow, third
 local c = require "ltrain.c"
 
 local BUILD <const> = os.getenv "LT_BUILD" or "build"

@@ -1,6 +1,6 @@
 -- spec/strategies/sharded_replicas_spec.lua: replicas of Sharded: groups of ranks of which each has
 -- all shards.
--- tags: half, slow
+-- tags: slow, third
 local net = require "spec.strategies.sharded_net"
 local over = require "spec.dist.over"
 

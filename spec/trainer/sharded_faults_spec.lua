@@ -1,6 +1,6 @@
 -- spec/trainer/sharded_faults_spec.lua: what fails under Sharded, in steps and while a sharded
 -- checkpoint is saved: the former one stays whole, and the job ends in seconds.
--- tags: half, slow, waits
+-- tags: slow, third, waits
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 
