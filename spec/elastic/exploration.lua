@@ -10,15 +10,17 @@
 --                  which each calls itself "=" and the others "#"; where these are equal every
 --                  order is tried
 --   real code      runs once for each pair of a host's state and the store's: what one host does
---                  depends on nothing else. For other combinations of the same pair the texts that
---                  it led to are used again
+--                  depends on nothing else. For other combinations of the same pair, also with
+--                  other hosts in the same places, the texts that it led to are used again
 --
--- Texts have numbers, a state is a string of them. Where code has to run, the state is made again
--- from the nearest state on the way to it that is there.
+-- Texts have numbers, a state is a string of these, four bytes each. Where code has to run, the
+-- state is made again from the nearest state on the way to it that is there: some of the last ones
+-- are kept.
 local model = require "spec.elastic.model"
 local state_key = require "spec.elastic.state_key"
 
 local LETTERS <const> = "ABCDEF"
+local LAST <const> = 50000 -- states that are kept
 
 -- Numbers of texts, and texts of numbers.
 local function numbering()
@@ -67,13 +69,19 @@ Exploration.__index = Exploration
 local function new_exploration(n, options)
   local self <const> = setmetatable({ n = n, options = options, orders = orders_of(n) },
     Exploration)
+  self.format = "<" .. ("I4"):rep(n + 1)
   self.number_of, self.texts = numbering()
   self.facts = {} -- by the number of a text: what model.facts says
-  -- By letter, number of the store's text and of its own: what can happen to a host.
-  self.steps = table_of(function() return table_of(function() return {} end) end)
-  -- Nodes: numbers of states, by their keys; how each was reached; its hosts' places in the model.
+  -- By the numbers of the store's text and of its own: what can happen to the host of letter A.
+  self.steps = table_of(function() return {} end)
+  -- The orders in which the host of a letter is the first.
+  self.first_orders = table_of(function() return {} end)
+  for number, order in ipairs(self.orders) do table.insert(self.first_orders[order[1]], number) end
+  -- Nodes: numbers of states, by their keys; from which each was reached, by which step of the host
+  -- of which letter; its hosts' places in the model.
   self.found, self.key, self.from, self.event, self.place = {}, {}, {}, {}, {}
-  self.state = setmetatable({}, { __mode = "v" })
+  self.letter = {}
+  self.state, self.lasts, self.last = setmetatable({}, { __mode = "v" }), {}, 0
   self.edges, self.settled = {}, {}
   -- The texts in which the host of each letter has the one of its place in the order.
   self.renamed = table_of(function(order)
@@ -119,9 +127,9 @@ function Exploration:_order(store, own)
     local is_sorted = true
     for k = 2, self.n do is_sorted = is_sorted and alike[order[k - 1]] <= alike[order[k]] end
     if is_sorted then
-      local parts <const> = { self.renamed[number][store] }
-      for k = 1, self.n do parts[k + 1] = self.renamed[number][own[order[k]]] end
-      local key <const> = table.concat(parts, " ")
+      local renamed <const>, numbers = self.renamed[number], {}
+      for k = 1, self.n do numbers[k] = renamed[own[order[k]]] end
+      local key <const> = self.format:pack(renamed[store], table.unpack(numbers))
       if not best or key < best_key then best, best_key = number, key end
     end
   end
@@ -149,61 +157,84 @@ end
 -- The state of the model of a node.
 function Exploration:_state(node)
   if self.state[node] then return self.state[node] end
-  local event <const>, from, state = self.event[node], self.from[node], nil
-  model.events(self.options, self:_state(from), self.place[from][event.letter],
-    function(new) state = new end, event.text)
-  self.state[node] = state
+  local from <const>, state = self.from[node], nil
+  model.events(self.options, self:_state(from), self.place[from][self.letter[node]],
+    function(new) state = new end, self.event[node].text)
+  self:_keep(node, state)
   return state
 end
 
--- Runs what can happen to the host of a letter in a node: fills `steps`, a list of {text =, kind =,
--- letter =, store =, own = numbers of texts after it, ended = letters of hosts that must not be in
--- the last round, others = nil, or by text those of other hosts after it}. `only`: one of them
--- alone, which was run before with others: it must come to the same.
-function Exploration:_run(node, k, own, steps, only)
-  local place <const>, state = self.place[node], self:_state(node)
-  model.events(self.options, state, place[k], function(new, text, kind)
-    local concerns_all <const> = model.concerns_all(state, new, place[k])
-    local store <const>, after = self:_read(new, place, not concerns_all and k or nil)
-    local one <const> = only or { text = text, kind = kind, letter = k, store = store,
-      own = after[k], ended = {}, others = concerns_all and {} or nil }
-    assert(one.own == after[k] and one.store == store, "a step depends on more than the texts")
+-- Keeps the state of a node, and the last ones: those of the next nodes are made from them.
+function Exploration:_keep(node, state)
+  self.state[node] = state
+  self.last = self.last % LAST + 1
+  self.lasts[self.last] = state
+end
+
+-- Runs what can happen in a node to the host whose place is the first: fills `steps`, a list of
+-- {text =, kind =, store =, own = numbers of texts after it, ended = letters of hosts that must not
+-- be in the last round, others = nil, or by text those of other hosts after it}. `only`: one of
+-- them alone, which was run before with others: it must come to the same.
+function Exploration:_run(node, place, own, steps, only)
+  local state <const> = self:_state(node)
+  model.events(self.options, state, place[1], function(new, text, kind)
+    local concerns_all <const> = model.concerns_all(state, new, place[1])
+    local store <const>, after = self:_read(new, place, not concerns_all and 1 or nil)
+    local one <const> = only or { text = text, kind = kind, store = store, own = after[1],
+      ended = {}, others = concerns_all and {} or nil }
+    assert(one.own == after[1] and one.store == store, "a step depends on more than the texts")
     if not only then steps[#steps + 1] = one end
-    for other in next, one.others and own or {} do
-      if other ~= k then one.others[own[other]] = after[other] end
+    for other = 2, one.others and self.n or 0 do
+      local known <const> = one.others[own[other]]
+      assert(not known or known == after[other], "a step depends on more than the texts")
+      one.others[own[other]] = after[other]
     end
     local ended <const> = model.must_have_ended(state, new)
     for letter = 1, self.n do one.ended[letter] = ended[place[letter]] end
     local fault <const> = model.violation(self.options, state, new)
-    if fault then self:_fail(fault, node, one) end
+    if fault then self:_fail(fault, node, place[1], one) end
   end, only and only.text)
 end
 
--- What can happen to the host of a letter, with what becomes of the others.
-function Exploration:_steps_of(node, store, own, k)
-  local of_letter <const> = self.steps[k][store]
-  if not of_letter[own[k]] then
-    of_letter[own[k]] = {}
-    self:_run(node, k, own, of_letter[own[k]])
+-- What can happen to the host of letter A, with what becomes of the others.
+function Exploration:_steps_of(node, place, store, own)
+  local of_store <const> = self.steps[store]
+  if not of_store[own[1]] then
+    of_store[own[1]] = {}
+    self:_run(node, place, own, of_store[own[1]])
   end
-  for _, step in ipairs(of_letter[own[k]]) do
-    for other = 1, step.others and self.n or 0 do
-      if other ~= k and not step.others[own[other]] then
-        self:_run(node, k, own, of_letter[own[k]], step)
+  for _, step in ipairs(of_store[own[1]]) do
+    for other = 2, step.others and self.n or 0 do
+      if not step.others[own[other]] then
+        self:_run(node, place, own, of_store[own[1]], step)
       end
     end
   end
-  return of_letter[own[k]]
+  return of_store[own[1]]
+end
+
+-- Of the orders of the hosts in which the one of a letter is the first, the one that stands for all
+-- of them, and the number of the store's text in it.
+function Exploration:_order_from(letter, store, own)
+  local best, best_store, best_own
+  for _, order in ipairs(self.first_orders[letter]) do
+    local renamed <const> = self.renamed[order]
+    local of_store <const>, of_own = renamed[store], renamed[own]
+    if not best or of_store < best_store or of_store == best_store and of_own < best_own then
+      best, best_store, best_own = order, of_store, of_own
+    end
+  end
+  return best, best_store
 end
 
 -- The node of a state.
-function Exploration:_node(left, store, own, place, from, event)
+function Exploration:_node(left, store, own, place, from, event, letter)
   local order <const>, key = self:_order(store, own)
-  local full <const> = left .. " " .. key
+  local full <const> = string.char(left) .. key
   if self.found[full] then return self.found[full] end
   local node <const> = #self.key + 1
   self.found[full], self.key[node], self.place[node] = node, full, self.placed[place][order]
-  self.from[node], self.event[node] = from, event
+  self.from[node], self.event[node], self.letter[node] = from, event, letter
   return node
 end
 
@@ -228,65 +259,68 @@ local function is_settled(options, doc, hosts)
   return doc.status == "closed" or doc.status == "running" and doc.hosts <= alive
 end
 
--- Whether a step comes sooner or later.
+-- Whether a step of the first host comes sooner or later.
 local function must_happen(step, hosts)
   if step.kind ~= "done" then return step.kind == nil end
   for _, host in ipairs(hosts) do
-    if host.is_done and host.is_current then return hosts[step.letter].is_current end
+    if host.is_done and host.is_current then return hosts[1].is_current end
   end
   return false
 end
 
 -- Adds the states that follow a node's.
 function Exploration:_expand(node)
-  local numbers <const>, own, hosts = {}, {}, {}
-  for digits in self.key[node]:gmatch "%d+" do
-    numbers[#numbers + 1] = math.tointeger(tonumber(digits))
-  end
-  local left <const>, store = numbers[1], numbers[2]
-  for k = 1, self.n do
-    own[k] = numbers[k + 2]
-    hosts[k] = self.facts[own[k]]
-  end
+  local key <const>, hosts = self.key[node], {}
+  local left <const>, numbers = key:byte(), { self.format:unpack(key, 2) }
+  local store <const>, own = numbers[1], table.move(numbers, 2, self.n + 1, 1, {})
+  for k = 1, self.n do hosts[k] = self.facts[own[k]] end
   self.settled[node] = is_settled(self.options, self.facts[store], hosts)
   for k = 1, self.n do
-    for _, step in ipairs(self:_steps_of(node, store, own, k)) do
+    local order <const>, of_store = self:_order_from(k, store, own[k])
+    local view <const> = { node = node, letter = k, own = {}, hosts = {},
+                           place = self.placed[self.place[node]][order] }
+    for i, old in ipairs(self.orders[order]) do
+      view.own[i], view.hosts[i] = self.renamed[order][own[old]], hosts[old]
+    end
+    for _, step in ipairs(self:_steps_of(node, view.place, of_store, view.own)) do
       if step.kind ~= "failure" or left > 0 then
-        self:_follow(node, step, step.kind == "failure" and left - 1 or left, own, hosts)
+        self:_follow(view, step, step.kind == "failure" and left - 1 or left)
       end
     end
   end
 end
 
--- Adds the state to which a step leads.
-function Exploration:_follow(node, step, left, own, hosts)
-  local after <const> = {}
-  for k, host in ipairs(hosts) do
-    after[k] = k == step.letter and step.own or step.others and step.others[own[k]] or own[k]
+-- Adds the state to which a step leads. `view`: the node, its hosts in the order in which the one
+-- that takes the step is the first, and the letter of that one.
+function Exploration:_follow(view, step, left)
+  local node <const>, hosts, after = view.node, view.hosts, { step.own }
+  for k, own in ipairs(view.own) do
+    local host <const> = hosts[k]
+    if k > 1 then after[k] = step.others and step.others[own] or own end
     if step.ended[k] and host.phase == "running" and host.is_current and not host.is_done then
-      self:_fail("a round began while a host was in the last one", node, step)
+      self:_fail("a round began while a host was in the last one", node, view.place[1], step)
     end
   end
-  local next_node <const> = self:_node(left, step.store, after, self.place[node], node, step)
+  local next_node <const> = self:_node(left, step.store, after, view.place, node, step,
+    view.letter)
   self.count = self.count + 1
   if must_happen(step, hosts) then
     self.edges[#self.edges + 1], self.edges[#self.edges + 2] = node, next_node
   end
 end
 
--- Remembers the first thing that is wrong, with the steps that lead to it.
-function Exploration:_fail(fault, node, step)
-  local way <const> = { step and self:_text(node, step) }
+local function text_of(place, step) return ("abcdef"):sub(place, place) .. " " .. step.text end
+
+-- Remembers the first thing that is wrong, with the steps that lead to it: those to a node, and
+-- (optional) one of the host at a place.
+function Exploration:_fail(fault, node, place, step)
+  local way <const> = { step and text_of(place, step) }
   while self.from[node] do
-    table.insert(way, 1, self:_text(self.from[node], self.event[node]))
-    node = self.from[node]
+    local from <const> = self.from[node]
+    table.insert(way, 1, text_of(self.place[from][self.letter[node]], self.event[node]))
+    node = from
   end
   self.wrong = self.wrong or fault .. ":\n  " .. table.concat(way, "\n  ")
-end
-
-function Exploration:_text(node, step)
-  return ("abcdef"):sub(self.place[node][step.letter], self.place[node][step.letter]) .. " "
-    .. step.text
 end
 
 -- The states from which hosts come together when nothing fails any more: those that are settled,

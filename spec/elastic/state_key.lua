@@ -98,7 +98,8 @@ local function fields_text(state, fields, number, row)
     lease and (state.data.leases[lease] and "L" or "l") or "-",
     fields.published and (fields.published == row and "P" or "p") or "-",
     round and (round.ended and "e" or age(round.number, number) .. round.first_rank) or "-",
-    age(fields.after, number), fields.done_round == number and "D" or "-",
+    age(fields.after, number),
+    fields.done_round == number and "D" or fields.done_round >= 0 and "d" or "-",
     fields.failure and age(fields.failure.round, number) .. fields.failure.rank or "-",
     fields.rival and launcher(state, fields.rival) or "", fields.unpublished and "u" or "")
 end
@@ -114,9 +115,11 @@ local function turn_text(state, host, number)
     return text .. (is_current and doc_text(state, state.data, decoded(value), number) or "stale")
   elseif key == LEADER then
     local read <const> = turn.document
-    if (read and read.version) == (row and row.version) then return text .. "leader" end
-    return text .. "leader stale" .. (read and decoded(read.value).number <= host.fields.after
-      and "-" or "+") .. (read and doc_text(state, state.data, decoded(read.value), number) or "")
+    local is_over <const> = read and decoded(read.value).number <= turn.fields.after
+    local leader <const> = text .. (is_over and "leader-" or "leader+")
+    if (read and read.version) == (row and row.version) then return leader end
+    return leader .. "stale"
+      .. (read and doc_text(state, state.data, decoded(read.value), number) or "")
   end
   return text
 end
