@@ -65,7 +65,8 @@ static __host__ __device__ constexpr bool calls(int op) {
   }
 #define CASE_f32(id, f)                                           \
   case LT_ROW_##id:                                               \
-    if constexpr (sizeof(T) == sizeof(float)) EACH(row::f<T>)     \
+    if constexpr (sizeof(T) == sizeof(float) && HOW != CALLED)    \
+      EACH(row::f<T>)                                             \
     break;
 #define CASE_any(name) CASE(name, any)
 #define CASE_float(name) CASE(name, floats)

@@ -41,7 +41,7 @@ static __global__ void __launch_bounds__(THREADS) sum_runs(LT_CONSTANT job j, in
   int64_t row = run / j.runs, from = run % j.runs * LT_RUN;
   int64_t to = from + LT_RUN < j.n_classes ? from + LT_RUN : j.n_classes;
   double sum = 0;
-#pragma unroll 8
+#pragma unroll 4
   for (int64_t i = from; i < to; i++) {
     sum += weight_of(j, row, i);
     sums[row * j.n_classes + i] = sum;
