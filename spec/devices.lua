@@ -177,6 +177,7 @@ return {
       ["spec/parallel/pipeline_schedules_spec.lua"] = RANKS,
       ["spec/parallel/sharded_mesh_spec.lua"] = RANKS,
       ["spec/parallel/uneven_spec.lua"] = RANKS,
+      ["spec/strategies/float8_spec.lua"] = ONE,
       ["spec/strategies/horovod_spec.lua"] = RANKS,
       ["spec/strategies/model_parallel_spec.lua"] = ONE,
       ["spec/strategies/ranks_spec.lua"] = RANKS,

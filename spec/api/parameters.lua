@@ -53,6 +53,8 @@ torch.autograd.detect_anomaly check_nan: an anomaly is a NaN
 torch.autograd.grad is_grads_batched materialize_grads: a loop over them; allow_unused gives nil
 torch.Tensor.bernoulli p: lt.full(x.shape, p):bernoulli()
 torch.bernoulli p: lt.full(x.shape, p):bernoulli()
+torch.nn.functional.scaled_mm bias output_dtype use_fast_accum swizzle_a swizzle_b contraction_dim:
+  scales are of whole matrices, sums are f32; y + bias, and dtype of the result
 torch.Tensor.unique dim: of all elements
 torch.Tensor.unique_consecutive dim: of all elements
 torch.repeat_interleave output_size: it is counted

@@ -116,7 +116,7 @@ local ROWS <const> = {
     .. "backend in LTRAIN_BACKENDS; did you mean 'gpu'?" },
   { "a precision that is none", "run model.lua --precision fp16", 2,
     "Trainer: precision = 'fp16': must be one of 16-mixed, 16-true, 32-true, 64-true, "
-    .. "bf16-mixed, bf16-true" },
+    .. "bf16-mixed, bf16-true, fp8-mixed, transformer-engine, transformer-engine-float16" },
   { "machines without a launcher", "run model.lua --num_nodes 2", 2,
     "Local: num_nodes = 2, but no launcher started ranks on 2 machines: mpirun -n 2 ltrain run, "
     .. "or srun --mpi=pmix" },

@@ -17,7 +17,7 @@ local t = lt.Trainer(quiet{accelerator = "gpuu"}) --!]],
   { "fp16", [[
 local t = lt.Trainer(quiet{precision = "fp16"}) --!]],
     "Trainer: precision = 'fp16': must be one of 16-mixed, 16-true, 32-true, 64-true, "
-    .. "bf16-mixed, bf16-true" },
+    .. "bf16-mixed, bf16-true, fp8-mixed, transformer-engine, transformer-engine-float16" },
   { "the name of a callback", [[
 local t = lt.Trainer(quiet{callbacks = "EarlyStopping"}) --!]],
     "Trainer: callbacks must be a table or an object: got 'EarlyStopping'" },

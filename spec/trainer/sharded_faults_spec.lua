@@ -148,7 +148,7 @@ describe("a rank that is killed in a sharded save", function()
         for k = 9, 4000 do batches[k] = lt.ones(1) end
         train()
       ]], { ranks = 2 })
-      assert.truthy(one:wait_for("here", 30), one:read "err")
+      assert.truthy(one:wait_for("last.ckpt", 30), one:read "err")
       job.sleep(0.037 * k)
       assert.truthy(job.signal("KILL", one:pid(k % 2)))
       assert.truthy(one:wait_gone(15), "processes are left")
