@@ -15,16 +15,16 @@ struct lt_cuda_graph {
   lt_matmul_precision precision; /* that it was captured with */
   int64_t launches; /* that were captured */
   lt_cuda_node *nodes; /* their grids, in order */
-  size_t n, room;
+  size_t n, capacity;
 };
 
 static bool add(lt_cuda_graph *g, cudaGraphNode_t node) {
-  if (g->n == g->room) {
-    size_t room = g->room > 0 ? 2 * g->room : 64;
-    void *grown = realloc(g->nodes, room * sizeof *g->nodes);
+  if (g->n == g->capacity) {
+    size_t capacity = g->capacity > 0 ? 2 * g->capacity : 64;
+    void *grown = realloc(g->nodes, capacity * sizeof *g->nodes);
     if (grown == nullptr) return false;
     g->nodes = static_cast<lt_cuda_node *>(grown);
-    g->room = room;
+    g->capacity = capacity;
   }
   g->nodes[g->n++] = {g->launches - 1, node};
   return true;

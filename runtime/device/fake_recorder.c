@@ -23,7 +23,7 @@ typedef struct kept {
 static char *range;
 static size_t used;
 static kept *list; /* by address, which only grow */
-static size_t n_list, n_ended, room;
+static size_t n_list, n_ended, capacity;
 
 static bool is_ours(const void *address) {
   const char *at = address;
@@ -55,12 +55,12 @@ static bool reserve(void) {
     void *at = mmap(NULL, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     range = at != MAP_FAILED ? at : NULL;
   }
-  if (n_list < room) return range != NULL;
-  size_t wanted = room > 0 ? 2 * room : FEWEST;
+  if (n_list < capacity) return range != NULL;
+  size_t wanted = capacity > 0 ? 2 * capacity : FEWEST;
   kept *longer = realloc(list, wanted * sizeof *list);
   if (longer == NULL) return false;
   list = longer;
-  room = wanted;
+  capacity = wanted;
   return range != NULL;
 }
 

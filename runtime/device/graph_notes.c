@@ -8,14 +8,14 @@ bool lt_graph_allows(lt_ctx *c, const char *what) {
                  lt_op_colon(c), what);
 }
 
-/* A list of `*room` elements has room for one more. */
-static bool grow(lt_ctx *c, void **list, int *room, int n, size_t size) {
-  if (n < *room) return true;
-  int more = *room > 0 ? 2 * *room : 64;
-  void *grown = lt_realloc(c, *list, (size_t)*room * size, (size_t)more * size);
+/* Makes a list of `*capacity` elements longer where `n` fill it. */
+static bool grow(lt_ctx *c, void **list, int *capacity, int n, size_t size) {
+  if (n < *capacity) return true;
+  int more = *capacity > 0 ? 2 * *capacity : 64;
+  void *grown = lt_realloc(c, *list, (size_t)*capacity * size, (size_t)more * size);
   if (grown == NULL) return false;
   *list = grown;
-  *room = more;
+  *capacity = more;
   return true;
 }
 

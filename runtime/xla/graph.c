@@ -17,11 +17,11 @@ bool lt_view_is_whole(const lt_flat_view *v, int64_t n) {
 
 bool lt_list_grow(void *list, size_t more, size_t size) {
   LT_LIST(char) *l = list;
-  size_t room = 2 * l->room + more + 64;
-  char *p = realloc(l->at, room * size);
+  size_t capacity = 2 * l->capacity + more + 64;
+  char *p = realloc(l->at, capacity * size);
   if (p == NULL) return false;
   l->at = p;
-  l->room = room;
+  l->capacity = capacity;
   return true;
 }
 

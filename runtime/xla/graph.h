@@ -68,8 +68,8 @@ typedef struct lt_read {
   uint64_t position;
 } lt_read;
 
-/* A list that grows; `n` of `room` elements. */
-#define LT_LIST(type) struct { type *at; size_t n, room; }
+/* A list that grows; `n` of `capacity` elements. */
+#define LT_LIST(type) struct { type *at; size_t n, capacity; }
 
 typedef struct lt_graph {
   LT_LIST(int64_t) stream;
@@ -100,9 +100,9 @@ void lt_xla_lock(void);
 void lt_xla_unlock(void);
 
 bool lt_list_grow(void *list, size_t more, size_t size);
-#define LT_PUSH(g, list, value)                                                             \
-  ((list).n < (list).room || lt_list_grow(&(list), 1, sizeof *(list).at)                    \
-       ? ((list).at[(list).n++] = (value), true)                                            \
+#define LT_PUSH(g, list, value)                                                  \
+  ((list).n < (list).capacity || lt_list_grow(&(list), 1, sizeof *(list).at)     \
+       ? ((list).at[(list).n++] = (value), true)                                 \
        : !((g)->failed = true))
 
 /* With the lock, from here on. *takes: whether there is a lowering for this call. */

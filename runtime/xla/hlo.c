@@ -38,14 +38,14 @@ bool lt_hlo_is_float(int type) {
 
 static void append(lt_hlo_text *h, const char *text, size_t n) {
   if (h->failed || h->discard) return;
-  if (h->size + n + 1 > h->room) {
-    size_t room = 2 * h->room + n + 4096;
-    char *more = realloc(h->text, room);
+  if (h->size + n + 1 > h->capacity) {
+    size_t capacity = 2 * h->capacity + n + 4096;
+    char *more = realloc(h->text, capacity);
     if (more == NULL) {
       h->failed = true;
       return;
     }
-    h->text = more, h->room = room;
+    h->text = more, h->capacity = capacity;
   }
   memcpy(h->text + h->size, text, n);
   h->size += n;
@@ -208,16 +208,16 @@ lt_hlo lt_hlo_bits(lt_hlo_text *h, lt_hlo x, int type) {
 }
 
 /* Floats by their bits: exact, also infinities and NaN, in any locale. */
-static void float_text(double value, int type, char *text, size_t room) {
+static void float_text(double value, int type, char *text, size_t capacity) {
   float narrow = (float)value;
   uint64_t wide;
   uint32_t bits;
   memcpy(&wide, &value, sizeof wide);
   memcpy(&bits, &narrow, sizeof bits);
   if (type == LT_F64)
-    snprintf(text, room, "0x%016llX", (unsigned long long)wide);
+    snprintf(text, capacity, "0x%016llX", (unsigned long long)wide);
   else
-    snprintf(text, room, "0x%08X", (unsigned)bits);
+    snprintf(text, capacity, "0x%08X", (unsigned)bits);
 }
 
 lt_hlo lt_hlo_number(lt_hlo_text *h, double value, lt_hlo like) {

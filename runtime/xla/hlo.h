@@ -20,7 +20,7 @@ enum { LT_HLO_U32 = LT_DTYPE_COUNT, LT_HLO_U64, LT_HLO_C64, LT_HLO_C128 };
 
 typedef struct lt_hlo_text {
   char *text;
-  size_t size, room;
+  size_t size, capacity;
   int values;   /* names given so far */
   bool discard; /* nothing is kept: to see whether there is a lowering */
   bool failed;

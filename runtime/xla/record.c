@@ -197,7 +197,7 @@ static bool put_arguments(lt_ctx *c, lt_graph *g, const lt_call *call, const see
   int m = derive != NULL ? derive(call, derived) : 0;
   for (int k = 0; k < m; k++) LT_PUSH(g, g->numbers, derived[k]);
   size_t bytes = (call->args_size + 15) / 16 * 16;
-  if (g->args.n + bytes > g->args.room && !lt_list_grow(&g->args, bytes, 1)) g->failed = true;
+  if (g->args.n + bytes > g->args.capacity && !lt_list_grow(&g->args, bytes, 1)) g->failed = true;
   if (!g->failed && call->args_size > 0) {
     memcpy(g->args.at + g->args.n, call->args, call->args_size);
     g->args.n += bytes;

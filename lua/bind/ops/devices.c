@@ -316,11 +316,11 @@ static int device_report(lua_State *L) {
   lt_device d;
   if (!lt_device_parse(b->c, luaL_checkstring(L, 1), &d)) lt_raise_failure(L, b);
   const lt_device_ops *ops = lt_device_table(b->c, d);
-  size_t room = ops->report != NULL ? ops->report(NULL, 0) + 4096 : 0; /* it may grow meanwhile */
-  if (room == 0) return 0;
-  char *text = lua_newuserdatauv(L, room, 0);
-  size_t n = ops->report(text, room);
-  lua_pushlstring(L, text, n < room ? n : 0);
+  size_t capacity = ops->report != NULL ? ops->report(NULL, 0) + 4096 : 0; /* it may grow */
+  if (capacity == 0) return 0;
+  char *text = lua_newuserdatauv(L, capacity, 0);
+  size_t n = ops->report(text, capacity);
+  lua_pushlstring(L, text, n < capacity ? n : 0);
   return 1;
 }
 
