@@ -30,8 +30,8 @@ static void segment_free(lt_ctx *c, const lt_graph *g, lt_segment *s) {
     lt_release(c, s->leaves[k].before);
     lt_release(c, s->leaves[k].after);
   }
-  lt_free(c, s->varying, (size_t)s->room_varying * sizeof *s->varying);
-  lt_free(c, s->leaves, (size_t)s->room_leaves * sizeof *s->leaves);
+  lt_free(c, s->varying, (size_t)s->varying_capacity * sizeof *s->varying);
+  lt_free(c, s->leaves, (size_t)s->leaves_capacity * sizeof *s->leaves);
   *s = (lt_segment){0};
 }
 
@@ -45,7 +45,7 @@ void lt_graph_free(lt_ctx *c, lt_graph *g) {
   }
   for (int k = 0; k < g->n; k++) segment_free(c, g, &g->segments[k]);
   for (int k = 0; k < g->n_storages; k++) lt_storage_release(c, g->storages[k].storage);
-  lt_free(c, g->storages, (size_t)g->room_storages * sizeof *g->storages);
+  lt_free(c, g->storages, (size_t)g->storages_capacity * sizeof *g->storages);
   lt_graph_free_constants(c, g);
   lt_pool_leave(c, g->pool);
   lt_free(c, g, sizeof *g);

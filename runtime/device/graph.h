@@ -45,9 +45,9 @@ typedef struct lt_segment {
   lt_rng from, to; /* random numbers of the capture; of the last launch: */
   lt_rng at;
   lt_varying *varying;
-  int n_varying, room_varying;
+  int n_varying, varying_capacity;
   lt_graph_leaf *leaves;
-  int n_leaves, room_leaves;
+  int n_leaves, leaves_capacity;
 } lt_segment;
 
 /* A storage that is not of the graph's pool. */
@@ -70,7 +70,7 @@ typedef struct lt_graph {
   lt_segment segments[LT_SEGMENTS];
   int n; /* with the one that is captured */
   lt_graph_storage *storages;
-  int n_storages, room_storages;
+  int n_storages, storages_capacity;
   lt_graph_bytes *bytes;
   bool takes_constants; /* what is copied from the host now is made of numbers of the script */
   struct lt_graph *next; /* ended while another was captured */

@@ -30,7 +30,7 @@ bool lt_graph_note_use(lt_ctx *c, lt_graph *g, lt_storage *s, const lt_stream *s
     return true;
   }
   void *list = g->storages;
-  bool ok = grow(c, &list, &g->room_storages, g->n_storages, sizeof *g->storages);
+  bool ok = grow(c, &list, &g->storages_capacity, g->n_storages, sizeof *g->storages);
   g->storages = list;
   if (ok) g->storages[g->n_storages++] = (lt_graph_storage){lt_storage_retain(s), writes};
   return ok;
@@ -47,7 +47,7 @@ bool lt_graph_note_leaf(lt_ctx *c, lt_graph *g, lt_tensor *leaf, bool is_set) {
   lt_segment *s = &g->segments[g->n - 1];
   if (lt_graph_has_leaf(g, leaf)) return true;
   void *list = s->leaves;
-  bool ok = grow(c, &list, &s->room_leaves, s->n_leaves, sizeof *s->leaves);
+  bool ok = grow(c, &list, &s->leaves_capacity, s->n_leaves, sizeof *s->leaves);
   s->leaves = list;
   if (ok)
     s->leaves[s->n_leaves++] = (lt_graph_leaf){.leaf = lt_retain(leaf), .is_set = is_set,
@@ -96,7 +96,7 @@ bool lt_graph_note_call(lt_ctx *c, lt_graph *g, lt_kernel kernel, const lt_call 
   int64_t number = s->launches++;
   if (!varies) return true;
   void *list = s->varying;
-  bool ok = grow(c, &list, &s->room_varying, s->n_varying, sizeof *s->varying);
+  bool ok = grow(c, &list, &s->varying_capacity, s->n_varying, sizeof *s->varying);
   s->varying = list;
   if (!ok) return false;
   lt_varying *v = &s->varying[s->n_varying];
