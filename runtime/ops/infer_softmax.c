@@ -28,12 +28,15 @@ static lt_shape without_classes(const lt_tensor *x) {
   return s;
 }
 
-/* What to do about targets [N, 1], or about classes that are not dim 2 but the last. */
+/* What to do about targets [N, 1], about one-hot rows of integers, or about classes that are not
+   dim 2 but the last. */
 static const char *remedy_of(const lt_tensor *x, const lt_tensor *target, const lt_shape *wanted) {
   size_t bytes = (size_t)wanted->ndim * sizeof *x->size;
   if (target->ndim == wanted->ndim + 1 && target->size[target->ndim - 1] == 1 &&
       memcmp(target->size, wanted->size, bytes) == 0)
     return ": write targets:squeeze(-1)";
+  if (lt_shape_equal(lt_tensor_shape(x), lt_tensor_shape(target)))
+    return ": targets of one-hot rows are floats: write targets:float()";
   if (x->ndim > 2 && target->ndim == wanted->ndim && memcmp(target->size, x->size, bytes) == 0)
     return ": classes are dim 2 of the logits: write logits:movedim(-1, 2)";
   return "";
