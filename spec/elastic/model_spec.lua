@@ -28,6 +28,7 @@ local cases <const> = {
   { 3, 2, 2, "failed leave", 81295, true },
   { 3, 2, 2, "expiry", 73115, true },
   { 3, 2, 2, "crash", 170247, true },
+  { 3, 2, 2, ALL, 4745078, true }, -- 20 minutes, 6 GB
 }
 
 describe("the protocol of a rendezvous", function()
