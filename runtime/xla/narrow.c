@@ -17,7 +17,8 @@ static bool compiles(void) {
   return lt_xla_passed(lt_xla_compile(text, sizeof text - 1, &loaded));
 }
 
-/* Of platforms that are not known a program tells, once. XLA can imitate f64 on TPUs, slowly. */
+/* A platform that is not in the list is tried with a program, once. XLA can imitate f64 on TPUs,
+   slowly. */
 bool lt_xla_has_f64(void) {
   static const struct { const char *name; bool has; } known[] = {
       {"cpu", true}, {"cuda", true}, {"rocm", true}, {"tpu", false}};

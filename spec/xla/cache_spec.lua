@@ -22,12 +22,7 @@ describe("the cache of executables", function()
   end)
   after_each(function() child.remove(folder) end)
 
-  local function test(name, fn)
-    it(name, function()
-      if plugin.missing then return pending(plugin.missing) end
-      fn()
-    end)
-  end
+  local test <const> = plugin.it
 
   local function run(more)
     local env = { LTRAIN_XLA_CACHE = cache }

@@ -59,12 +59,7 @@ end
 local TWENTY <const> = {}
 for k = 1, 20 do TWENTY[k] = 16 end
 
-local function test(name, fn)
-  it(name, function()
-    if plugin.missing then return pending(plugin.missing) end
-    fn()
-  end)
-end
+local test <const> = plugin.it
 
 describe("strategy = 'xla'", function()
   for _, name in ipairs(sample({ "mlp", "conv and batch norm" }, 2)) do

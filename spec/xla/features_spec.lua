@@ -50,12 +50,7 @@ local function same_state(want, got)
   end
 end
 
-local function test(name, fn)
-  it(name, function()
-    if plugin.missing then return pending(plugin.missing) end
-    fn()
-  end)
-end
+local test <const> = plugin.it
 
 describe("on xla", function()
   for precision, dtype in pairs { ["bf16-true"] = "bf16", ["bf16-mixed"] = "f32" } do

@@ -68,12 +68,7 @@ describe("a plugin without f64", function()
   before_each(function() folder = child.folder() end)
   after_each(function() child.remove(folder) end)
 
-  local function test(name, fn)
-    it(name, function()
-      if plugin.missing then return pending(plugin.missing) end
-      fn()
-    end)
-  end
+  local test <const> = plugin.it
 
   local function run(script)
     child.write(folder .. "/script.lua", script)

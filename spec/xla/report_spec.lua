@@ -27,12 +27,7 @@ for _, cut in ipairs(r.cuts) do print(cut.reason, cut.line, cut.count) end
 ]]
 
 describe("lt.xla", function()
-  local function test(name, fn)
-    it(name, function()
-      if plugin.missing then return pending(plugin.missing) end
-      fn()
-    end)
-  end
+  local test <const> = plugin.it
 
   -- What a script prints, and its warnings.
   local function run(text)

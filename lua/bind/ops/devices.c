@@ -209,6 +209,26 @@ static int devices_in_use(lua_State *L) {
   return 1;
 }
 
+static void set_text(lua_State *L, const char *field, const char *text) {
+  lua_pushstring(L, text);
+  lua_setfield(L, -2, field);
+}
+
+static void set_size(lua_State *L, const char *field, uint64_t n) {
+  lua_pushinteger(L, (lua_Integer)n);
+  lua_setfield(L, -2, field);
+}
+
+/* Fields of a tensor: the op that made it, the script's line, and shape and dtype. */
+static void set_origin(lua_State *L, lt_ctx *c, const lt_live *t) {
+  char line[128];
+  set_text(L, "op", t->op);
+  if (t->line != 0) set_text(L, "line", lt_line_text(c, t->line, line, sizeof line));
+  if (t->shape.ndim < 0) return;
+  set_text(L, "shape", LT_SHAPE_STR(t->shape));
+  set_text(L, "dtype", lt_dtype_name(t->dtype));
+}
+
 /* runtime.live_tensors(device) -> a list of {bytes =, id =, op =, line =, shape =, dtype =}, the
    newest first: lt_device_live. `id` is the first number of runtime.identity. */
 static int live_tensors(lua_State *L) {
@@ -221,41 +241,17 @@ static int live_tensors(lua_State *L) {
   if (now < n) n = now;
   lua_createtable(L, (int)n, 0);
   for (int64_t k = 0; k < n; k++) {
-    char line[128];
-    const lt_live *t = &list[k];
     lua_createtable(L, 0, 6);
-    lua_pushinteger(L, t->bytes);
-    lua_setfield(L, -2, "bytes");
-    lua_pushinteger(L, (lua_Integer)t->id);
-    lua_setfield(L, -2, "id");
-    lua_pushstring(L, t->op);
-    lua_setfield(L, -2, "op");
-    lua_pushstring(L, t->line != 0 ? lt_line_text(b->c, t->line, line, sizeof line) : NULL);
-    lua_setfield(L, -2, "line");
-    if (t->shape.ndim >= 0) {
-      lua_pushstring(L, LT_SHAPE_STR(t->shape));
-      lua_setfield(L, -2, "shape");
-      lua_pushstring(L, lt_dtype_name(t->dtype));
-      lua_setfield(L, -2, "dtype");
-    }
+    set_size(L, "bytes", (uint64_t)list[k].bytes);
+    set_size(L, "id", list[k].id);
+    set_origin(L, b->c, &list[k]);
     lua_rawseti(L, -2, k + 1);
   }
   return 1;
 }
 
-static void set_text(lua_State *L, const char *field, const char *text) {
-  lua_pushstring(L, text);
-  lua_setfield(L, -2, field);
-}
-
-static void set_size(lua_State *L, const char *field, uint64_t n) {
-  lua_pushinteger(L, (lua_Integer)n);
-  lua_setfield(L, -2, field);
-}
-
 static void push_memory_row(lua_State *L, lt_ctx *c, const lt_memory_row *r) {
   static const char *const uses[] = {"segment", "free", "pending", "used"};
-  char line[128];
   lua_createtable(L, 0, 12);
   set_size(L, "segment", (uintptr_t)r->segment);
   set_size(L, "segment_size", r->segment_bytes);
@@ -267,12 +263,7 @@ static void push_memory_row(lua_State *L, lt_ctx *c, const lt_memory_row *r) {
   if (r->stream != NULL) set_size(L, "stream", (uintptr_t)r->stream);
   if (r->use != LT_MEMORY_USED) return;
   set_size(L, "requested", (uint64_t)r->tensor.bytes);
-  set_text(L, "op", r->tensor.op);
-  if (r->tensor.line != 0)
-    set_text(L, "line", lt_line_text(c, r->tensor.line, line, sizeof line));
-  if (r->tensor.shape.ndim < 0) return;
-  set_text(L, "shape", LT_SHAPE_STR(r->tensor.shape));
-  set_text(L, "dtype", lt_dtype_name(r->tensor.dtype));
+  set_origin(L, c, &r->tensor);
 }
 
 /* runtime.memory_map(device) -> a list of {segment =, segment_size =, is_arena =, use =, address =,
